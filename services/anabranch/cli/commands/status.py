@@ -125,6 +125,9 @@ async def _watch_shards(
         out.table(tables.OVERVIEW, tables.overview(found))
         out.say("")
         out.table(rates.columns, rates.rows(found, now_s))
+        if isinstance(found, SequencingStatus):
+            for each in erwin.obstacles(found):
+                out.say(each)
 
 
 async def _watch_logs(
@@ -145,13 +148,13 @@ async def _watch_logs(
             ["NAME", "KIND", ">RECORDS/s", ">TAIL", "HELD UP"],
             (
                 (
-                    log.name,
-                    kind(log),
+                    look.log.name,
+                    kind(look.log),
                     "-" if rate is None else number(rate),
-                    "-" if tail is None else str(tail),
-                    obstacle or held_by(log),
+                    "-" if look.tail is None else str(look.tail),
+                    look.obstacle or look.held_up or held_by(look.log),
                 )
-                for (log, tail, obstacle), rate in rated
+                for look, rate in rated
             ),
         )
 
@@ -172,6 +175,9 @@ async def _look_at(service: Service, log: Description, asked: asyncio.Semaphore)
     async with asked:
         try:
             found: AsyncLog = await service.log(log.id, timeout=_LOOK_S)
+            if is_erwin(found):
+                seen = await found.status(timeout=_LOOK_S)
+                return Look(log, await found.tail(timeout=_LOOK_S), held_up=seen.held_up)
             return Look(log, (await bounds_of(found, _LOOK_S)).tail)
         except AnabranchError as error:
             return Look(log, None, error.message)

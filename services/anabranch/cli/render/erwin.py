@@ -80,9 +80,14 @@ def notes(found: SequencingStatus, expected: int) -> Iterator[str]:
         yield "RECORDS and what follows are counted since the shard's primary started"
     if len(found.shards) < expected:
         yield f"{len(found.shards)} of {expected} shards have joined so far"
+    yield from obstacles(found)
+    yield from lost(found.lost_views)
+
+
+def obstacles(found: SequencingStatus) -> Iterator[str]:
+    """What keeps shards from writing."""
     if found.held_up:
         yield f"records wait at the sequencers, held up by {found.held_up}"
-    yield from lost(found.lost_views)
 
 
 def lost(views: tuple[tuple[int, int], ...]) -> Iterator[str]:

@@ -15,6 +15,8 @@ class Look(NamedTuple):
     tail: Position | None
     obstacle: str = ""
     """Why its tail isn't known."""
+    held_up: str = ""
+    """What keeps the log from ordering what it has acknowledged."""
 
 
 class Rated(NamedTuple):
@@ -25,9 +27,10 @@ class Rated(NamedTuple):
 
     def document(self) -> dict[str, Any]:
         rate = None if self.records_per_s is None else round(self.records_per_s, 1)
-        log, tail, obstacle = self.look
-        found = {**document(log), "tail": tail, "records_per_s": rate}
-        return {**found, "obstacle": obstacle} if obstacle else found
+        look = self.look
+        found = {**document(look.log), "tail": look.tail, "records_per_s": rate}
+        reasons = {"obstacle": look.obstacle, "held_up": look.held_up}
+        return {**found, **{name: why for name, why in reasons.items() if why}}
 
 
 class LogRates:

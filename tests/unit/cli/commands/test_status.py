@@ -1,9 +1,12 @@
 """How a log of any engine is doing, and how fast logs grow."""
 
 import pytest
+from msgspec.structs import replace
 from tests.commands import Command
 
 from anabranch.cli.failure import Exit
+from anabranch.client.erwin_log import ErwinLog
+from anabranch.core.sequencing.messages import SequencingStatus
 
 
 def test_status_of_a_bolt_log_is_what_show_shows(ask: Command, log: str) -> None:
@@ -68,6 +71,23 @@ def test_top_of_an_erwin_log_goes_shard_by_shard(ask: Command, audit: str) -> No
     shown = ask("top", audit, "--count", "1").out
     assert {line.split()[0] for line in shown.splitlines()[-2:]} == {"shard-0", "shard-1"}
     assert audit in {each["name"] for each in ask("top", "--count", "1", "-o", "json").lines}
+
+
+def test_top_says_what_keeps_an_erwin_log_s_shards_from_writing(
+    ask: Command, audit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "shard-0: Kafka topic audit-0 at kafka:9092 failed: it doesn't answer"
+    seen = ErwinLog.status
+
+    async def held_up(log: ErwinLog, **asked: float | None) -> SequencingStatus:
+        return replace(await seen(log, **asked), held_up=why)
+
+    monkeypatch.setattr(ErwinLog, "status", held_up)
+    for words in (("top", audit), ("top",), ("status", audit)):
+        assert why in ask(*words, *(("--count", "1") if words[0] == "top" else ())).out
+    logs = {each["name"]: each for each in ask("top", "--count", "1", "-o", "json").lines}
+    assert logs[audit]["held_up"] == why
+    assert "obstacle" not in logs[audit]
 
 
 def test_top_shows_the_other_logs_beside_one_that_is_not_available(ask: Command, log: str) -> None:
