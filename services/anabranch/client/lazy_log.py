@@ -1,8 +1,9 @@
 """A Bolt log with a lazy front, as an asyncio program holds it."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 from anabranch.client.bolt import receipts
 from anabranch.client.bolt.link import Link
@@ -21,10 +22,21 @@ from anabranch.core.bolt.protocol.commands import Description, EngineSettings
 from anabranch.core.bolt.protocol.commands import Receipt as Promise
 from anabranch.core.bolt.protocol.fronts import FindReceipt
 from anabranch.core.bolt.protocol.queries import Settled
-from anabranch.core.errors import DeadlineExceeded, PositionPending
+from anabranch.core.errors import (
+    DeadlineExceeded,
+    OutcomeUnknown,
+    PositionForgotten,
+    PositionPending,
+    Retry,
+)
 from anabranch.core.records.record import Record
 from anabranch.core.sequencing.messages import SequencingStatus
 from anabranch.core.types import LogId
+
+_LOOK_S = 1.0
+"""How often whoever waits for the front looks whether there still is one."""
+
+A = TypeVar("A")
 
 
 class Receipt(receipts.Receipt):
@@ -32,7 +44,7 @@ class Receipt(receipts.Receipt):
     that were acknowledged before it was made, and before all that are made from now on.
     """
 
-    def __init__(self, link: Link, log: Log, front: FrontReceipt) -> None:
+    def __init__(self, link: Link, log: "LazyLog", front: FrontReceipt) -> None:
         self._link = link
         self._log = log
         self._front = front
@@ -62,9 +74,13 @@ class Receipt(receipts.Receipt):
         return await super().redeem(timeout=timeout)
 
     async def committed(self, *, timeout: float | None = None) -> None:
-        """Wait until the log has committed the record, whether its position is withheld or not."""
+        """Wait until the log has committed the record, whether its position is withheld or not.
+
+        PositionForgotten if the log's appends were made direct before anybody has asked for it;
+        OutcomeUnknown if the front's durability was `memory`.
+        """
         if self._found is None:
-            offset = await self._front.position(timeout=timeout)
+            offset = await self._log.of_front(self._front.position(timeout=timeout))
             message = FindReceipt(self._log.id, offset)
             try:
                 self._found = await self._log.ask(message, Promise, "find a receipt of", timeout)
@@ -110,6 +126,9 @@ class LazyLog(Log):
     def __init__(self, link: Link, description: Description, front: FrontLink) -> None:
         super().__init__(link, description)
         self._appends = FrontAppends(front, self)
+        self._front_ended = False
+        self._looked_s = 0.0
+        """When it was asked last whether the front has ended, by the loop's clock."""
 
     @property
     def append_link(self) -> driver.Link[Any, Any]:
@@ -187,6 +206,35 @@ class LazyLog(Log):
         """What the append of this record of an acknowledged batch gives."""
         assert isinstance(pledge, Pledge)
         return self._held(self._appends.placed(pledge, index).receipt)
+
+    async def of_front(self, asked: Coroutine[Any, Any, A]) -> A:
+        """What the front answers about an append. When it has ended, nobody answers any more."""
+        answer = asyncio.ensure_future(asked)
+        try:
+            while not (await asyncio.wait((answer,), timeout=_LOOK_S))[0]:
+                await self._check_front()
+        finally:
+            answer.cancel()
+        if answer.exception() is not None:
+            await self._check_front()
+        return answer.result()
+
+    async def _check_front(self) -> None:
+        """Raises what can be said of an append whose front has ended."""
+        now_s = asyncio.get_running_loop().time()
+        if not self._front_ended and now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            try:
+                self._front_ended = (await self.describe(timeout=_LOOK_S)).front is None
+            except Retry:
+                return
+        if not self._front_ended:
+            return
+        front = self.description.front
+        if front is not None and front.durability == "memory":
+            what, reason = "an append", "it was acknowledged by a front in memory that has ended"
+            raise OutcomeUnknown(what, reason, "look at the log before you repeat it")
+        raise PositionForgotten(self.name)
 
     async def pledge(self, made: Record, timeout: float | None = None) -> Any:
         """Have a record taken once there is room: it is the last of this pledge."""

@@ -118,6 +118,17 @@ class ReceiptExpired(Refresh):
         super().__init__(log=log)
 
 
+class PositionForgotten(ReceiptExpired):
+    """The sequencers of a lazy front knew the position, and are gone."""
+
+    code = "position-forgotten"
+    status = 410
+    says = (
+        "nobody had asked for the position of this append when the appends of {log} were made "
+        "direct, and nobody knows it any more: the record is in the log, find it by reading"
+    )
+
+
 class UnknownLog(Mistake):
     code = "unknown-log"
     status = 404
