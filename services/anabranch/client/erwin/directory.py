@@ -78,6 +78,10 @@ class Whereabouts:
         known = self._shards.get(shard)
         return () if known is None else tuple(map(self.shard_line, known.replicas))
 
+    def removed(self, shard: str) -> bool:
+        """Did the log have this shard, and has it no more?"""
+        return self.directory is not None and shard in self.directory.removed
+
     def any_sequencer(self) -> str:
         """The next sequencing replica, by turns."""
         return self._next(self._sequencers)

@@ -290,8 +290,11 @@ class Series:
             pledge.view, lowest, pledge.id, pledge.count, size, pledge.shard, self._digest(pledge)
         )
         replicas = where.replicas(pledge.shard)
+        if not replicas and where.removed(pledge.shard):
+            self._shard_removed(pledge)
+            return
         if not replicas:
-            # The shard of an append that may be ordered is no more: it can't get its data there.
+            # Somebody sent its data to a shard that is new here.
             self._stop()
             self._rest()
             return
@@ -375,6 +378,20 @@ class Series:
             self._leave_shard(pledge)
             pledge.doubts += sent
         self._rest()
+
+    def _shard_removed(self, pledge: Pledge) -> None:
+        """The append may be ordered, and everything that its shard had is trimmed: nobody can tell
+        any more whether its positions are no-ops.
+        """
+        if self._fixed is None and pledge.retry_unknown:
+            self._queue_again(pledge)
+            return
+        shard = pledge.shard
+        self._remove(pledge)
+        error: AnabranchError = RequestForgotten(f"an append to shard {shard}, which was removed,")
+        if self._fixed is None:
+            error = OutcomeUnknown(WHAT, f"its shard {shard} was removed", ADVICE)
+        self._owner.settle(pledge, error)
 
     def _forgotten(self, pledge: Pledge, error: AnabranchError) -> None:
         """All members refused it because they don't know this producer any more."""

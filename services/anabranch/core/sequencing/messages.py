@@ -161,6 +161,8 @@ class Directory(SequencingMessage, frozen=True, kw_only=True, tag="directory"):
     """The last view whose unordered records were lost; 0: none was. What a client sent in it or
     before, and didn't have acknowledged, may be in the log or not.
     """
+    removed: tuple[str, ...] = ()
+    """Names of shards that the log had: nobody can ask them for anything any more."""
 
 
 class SequencingStatus(SequencingMessage, frozen=True, kw_only=True, tag="status"):

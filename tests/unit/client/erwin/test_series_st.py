@@ -3,7 +3,7 @@
 from tests.unit.client.erwin.world import World, acknowledged, ready
 
 from anabranch.client.session.effects import Written
-from anabranch.core.errors import DeadlineExceeded
+from anabranch.core.errors import DeadlineExceeded, OutcomeUnknown, RequestForgotten
 from anabranch.core.erwin.protocol.messages import Data
 from anabranch.core.producers import request_identity
 from anabranch.core.sequencing.messages import AppendMeta
@@ -117,6 +117,34 @@ def test_erwin_st_a_request_to_a_shard_that_was_closed_goes_to_another_under_its
     assert acknowledged(pledge)
     assert pledge.id == before
     assert world.values() == [b"first", b"x"]
+
+
+def test_erwin_st_a_request_that_is_known_at_a_removed_shard_alone_has_a_definite_answer() -> None:
+    world = ready("st")
+    first = world.request("r", b"x")
+    chosen = first.shard
+    world.settle(3)
+    assert acknowledged(first)
+    world.remove_shard(chosen)
+    again = world.request("r", b"x")
+    world.settle(3)
+    assert isinstance(again.outcome, RequestForgotten)
+    assert f"shard {chosen}, which was removed" in again.outcome.message
+    other = world.append(b"y")
+    world.settle(3)
+    assert acknowledged(other), "it holds up nothing"
+
+
+def test_erwin_st_an_append_whose_shard_is_removed_has_an_unknown_outcome() -> None:
+    world = ready("st")
+    stuck = world.append(b"x")
+    for name in ("q0", "q1"):
+        world.snap(name)
+    world.remove_shard(stuck.shard)
+    world.pass_ms(100)
+    world.settle(3)
+    assert isinstance(stuck.outcome, OutcomeUnknown)
+    assert "was removed" in stuck.outcome.message
 
 
 def test_erwin_st_what_waits_for_a_closed_shard_holds_nothing_up() -> None:

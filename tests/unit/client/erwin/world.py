@@ -183,6 +183,15 @@ class World:
         shards = tuple(replace(e, open=e.open and e.name != shard) for e in known.shards)
         self.configurations.append(replace(known, version=known.version + 1, shards=shards))
 
+    def remove_shard(self, shard: str) -> None:
+        """It is closed, and all its records are trimmed."""
+        self.close_shard(shard)
+        known = self.configurations.pop()
+        shards = tuple(each for each in known.shards if each.name != shard)
+        self.configurations.append(replace(known, shards=shards, removed=(shard,)))
+        for name in self.nodes:
+            self.learn(name)
+
     def learn(self, name: str) -> None:
         """The node learns the latest configuration."""
         self.nodes[name].knows = len(self.configurations) - 1

@@ -37,6 +37,7 @@ class Directories:
             mode="" if mode is None else mode.value,
             durability=durability(configuration),
             lost_view=max((number for number, _ in lost), default=0),
+            removed=() if configuration is None else _removed(configuration.shards),
         )
 
 
@@ -72,3 +73,9 @@ def _shards(setups: tuple[ShardSetup, ...]) -> tuple[Shard, ...]:
         for setup in setups
         if setup.epoch > 0 and not setup.removed
     )
+
+
+def _removed(setups: tuple[ShardSetup, ...]) -> tuple[str, ...]:
+    """Names that no shard has now; one may be added again."""
+    present = {setup.name for setup in setups if not setup.removed}
+    return tuple(sorted({setup.name for setup in setups} - present))

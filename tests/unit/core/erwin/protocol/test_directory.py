@@ -9,8 +9,8 @@ from anabranch.core.sequencing.view import Ballot, View
 
 def setup(number: int, **more: object) -> ShardSetup:
     name, node = f"s{number}", f"n{number}"
-    known = {"epoch": 3, "primary": node, "replicas": (node,), **more}
-    return ShardSetup(number=number, name=name, nodes=(node,), **known)  # type: ignore[arg-type]
+    known = {"name": name, "epoch": 3, "primary": node, "replicas": (node,), **more}
+    return ShardSetup(number=number, nodes=(node,), **known)  # type: ignore[arg-type]
 
 
 def configuration(version: int, *shards: ShardSetup, view: View | None = None) -> Configuration:
@@ -29,10 +29,12 @@ def configuration(version: int, *shards: ShardSetup, view: View | None = None) -
 def test_clients_are_told_of_shards_that_serve() -> None:
     absent, gone = setup(1, epoch=0, primary="", replicas=()), setup(2, removed=True)
     view = View(ballot=Ballot(5, 1), members=(Member("q1", 1),), leader="q1")
-    known = configuration(7, setup(0, open=False), absent, gone, view=view)
+    again = setup(3, name="s0", removed=True)
+    known = configuration(7, setup(0, open=False), absent, gone, again, view=view)
     directory = Directories().of(known, view)
     (shard,) = directory.shards
     assert (shard.name, shard.primary, shard.epoch, shard.open) == ("s0", "n0", 3, False)
+    assert directory.removed == ("s2",), "there is a shard of the other name"
     assert (directory.version, directory.view, directory.leader) == (7, 5, "q1")
     assert (directory.mode, directory.durability, directory.lost_view) == ("st", "memory", 4)
 
