@@ -18,23 +18,23 @@ from tests.integration.erwin.deployment import (
 )
 from tests.integration.erwin.load import Load
 
-from anabranch.apps.processes.local_log import LocalLog, Promise
+from anabranch.apps.processes.local_log import LocalLog, LogShape, Promise
 from anabranch.apps.processes.servers import EtcdServer
 
+SMALL = LogShape(sequencers=2, shards=1, copies=2)
+"""So few processes start within seconds; the whole shape is for the night."""
+WHOLE = pytest.param(None, id="whole", marks=pytest.mark.nightly)
+EACH_SHAPE = pytest.mark.parametrize("shape", [pytest.param(SMALL, id="small"), WHOLE])
 BOTH_MODES = pytest.mark.parametrize("mode", ["m", "st"])
-EACH_PROMISE = pytest.mark.parametrize(
-    "promise",
-    [
-        pytest.param(Promise("m", "fsync"), id="m-fsync"),
-        pytest.param(Promise("m", "memory"), id="m-memory", marks=pytest.mark.nightly),
-        pytest.param(Promise("st", "fsync"), id="st-fsync", marks=pytest.mark.nightly),
-        pytest.param(Promise("st", "memory"), id="st-memory"),
-    ],
-)
+PROMISES = [Promise(mode, durability) for mode in ("m", "st") for durability in ("fsync", "memory")]
 
 
-@EACH_PROMISE
-def test_a_log_survives_the_death_of_each_of_its_processes(
+def _called(promise: Promise) -> str:
+    return f"{promise.mode}-{promise.durability}"
+
+
+@pytest.mark.parametrize("promise", [Promise("m", "fsync"), Promise("st", "memory")], ids=_called)
+def test_a_log_survives_the_death_of_its_leader_and_of_a_primary(
     tmp_path: Path, etcd: EtcdServer, promise: Promise
 ) -> None:
     async def story(local: LocalLog) -> None:
@@ -52,12 +52,12 @@ def test_a_log_survives_the_death_of_each_of_its_processes(
                 await back(log, local, victim)
             await load.finish(log)
 
-    with deployed(tmp_path / "log", promise, etcd=(etcd.address,)) as local:
+    with deployed(tmp_path / "log", promise, SMALL, etcd=(etcd.address,)) as local:
         asyncio.run(story(local))
 
 
 @pytest.mark.nightly
-@EACH_PROMISE
+@pytest.mark.parametrize("promise", PROMISES, ids=_called)
 @pytest.mark.parametrize("paused", [False, True], ids=["killed", "paused"])
 def test_a_log_survives_what_happens_to_any_of_its_processes(
     tmp_path: Path, etcd: EtcdServer, promise: Promise, *, paused: bool
@@ -88,9 +88,10 @@ def test_a_log_survives_what_happens_to_any_of_its_processes(
         asyncio.run(story(local))
 
 
+@EACH_SHAPE
 @BOTH_MODES
 def test_a_log_on_disks_survives_the_death_of_all_of_its_processes(
-    tmp_path: Path, mode: str
+    tmp_path: Path, mode: str, shape: LogShape | None
 ) -> None:
     async def story(local: LocalLog) -> None:
         load = Load(local)
@@ -105,13 +106,14 @@ def test_a_log_on_disks_survives_the_death_of_all_of_its_processes(
             await whole(log, local)
             await load.finish(log)
 
-    with deployed(tmp_path / "log", Promise(mode, "fsync")) as local:
+    with deployed(tmp_path / "log", Promise(mode, "fsync"), shape) as local:
         asyncio.run(story(local))
 
 
+@EACH_SHAPE
 @BOTH_MODES
 def test_processes_that_are_told_to_end_are_replaced_before_they_do(
-    tmp_path: Path, etcd: EtcdServer, mode: str
+    tmp_path: Path, etcd: EtcdServer, mode: str, shape: LogShape | None
 ) -> None:
     """One after the other, as a rollout does it. A process that drains isn't silent, and doesn't
     end by itself before the log goes on without it.
@@ -132,5 +134,6 @@ def test_processes_that_are_told_to_end_are_replaced_before_they_do(
             await load.finish(log)
 
     promise, patient = Promise(mode, "memory"), {"ANABRANCH_HANDOVER_MS": "20000"}
-    with deployed(tmp_path / "log", promise, etcd=(etcd.address,), settings=patient) as local:
+    etcds = (etcd.address,)
+    with deployed(tmp_path / "log", promise, shape, etcd=etcds, settings=patient) as local:
         asyncio.run(story(local))

@@ -18,6 +18,7 @@ SETTINGS = {
     "cache_bytes": 64 * KIB,
     "gc_interval_ms": 500,
     "grace_ms": 60_000,
+    "lease_s": 2,
     "silence_ms": 1_500,
     "snapshot_bytes": 32 * KIB,
 }
@@ -77,9 +78,9 @@ class Deaths:
 
 @pytest.mark.parametrize("death", A_FEW)
 def test_a_death_costs_nothing_that_was_acknowledged(tmp_path: Path, seed: int, death: str) -> None:
-    """Of a standby there is one only: three members and their minorities are for the night."""
+    """There is one standby, and one broker: more of them and their minorities are for the night."""
     with (
-        World(tmp_path, members=2, settings=SETTINGS) as world,
+        World(tmp_path, members=2, brokers=1, settings=SETTINGS) as world,
         Load(world, seed, tmp_path) as load,
     ):
         strikes = Deaths(world, load).strikes

@@ -13,6 +13,8 @@ from anabranch.shell.etcd.group.layout import Head, Keys, read_head
 GROUPS = 60
 """The last of these is what the leader is about to write when it falls asleep."""
 DROWSY = {"failpoints": f"journal.append.before=pause@{GROUPS}"}
+SETTINGS = {"lease_s": 2}
+"""It sleeps for longer, however soon another leads."""
 LOST = "the lead is lost"
 
 
@@ -21,7 +23,7 @@ def test_what_a_leader_was_about_to_write_when_it_fell_asleep_is_refused(
 ) -> None:
     """It wakes beyond its lease, and goes on where it was: at the writing."""
     with (
-        World(tmp_path, metadata_0=DROWSY) as world,
+        World(tmp_path, members=2, brokers=1, settings=SETTINGS, metadata_0=DROWSY) as world,
         Load(world, seed, tmp_path) as load,
     ):
         drowsy, *others = world.members

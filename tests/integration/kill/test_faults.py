@@ -27,12 +27,19 @@ DAMAGE = 5
 """The exit code of what was damaged."""
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("seed", "cuts"),
+    [
+        (1, 2),
+        pytest.param(1, 4, marks=pytest.mark.nightly),
+        pytest.param(2, 4, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_lost_power_costs_nothing_that_was_acknowledged(
-    loop: LoopDisk, tmp_path: Path, seed: int
+    loop: LoopDisk, tmp_path: Path, seed: int, cuts: int
 ) -> None:
     with Campaign(tmp_path, seed, loop.mount / "data") as campaign:
-        for _ in range(4):
+        for _ in range(cuts):
             campaign.lose_power(loop)
         faults = campaign.finish()
     assert not faults, f"seed {seed}, {campaign.settings}: {faults[:10]}"

@@ -94,6 +94,16 @@ async def _leader(log: LazyLog) -> str:
     return (await log.status()).leader
 
 
+async def kill_the_leader(service: aio.Service, log: LazyLog, witness: Witness) -> None:
+    """With a fork promoted meanwhile."""
+    leader = await _leader(log)
+    promoted = asyncio.create_task(witness.promote_a_fork(service, "during"))
+    os.kill(process_at(leader), signal.SIGKILL)
+    await witness.go_on()
+    await until(log, f"{leader} is back", lambda status: len(status.members) == 2)
+    await promoted
+
+
 async def kill_and_pause(service: aio.Service, log: LazyLog, witness: Witness) -> None:
     """The leader, the other one, and the leader paused, with a fork promoted meanwhile."""
     leader = await _leader(log)
@@ -123,7 +133,13 @@ async def end_one_by_one(_: aio.Service, log: LazyLog, witness: Witness) -> None
     assert (await log.status()).lost_views == ()
 
 
-def test_a_front_survives_the_death_of_each_of_its_processes(tmp_path: Path) -> None:
+def test_a_front_survives_the_death_of_its_leader(tmp_path: Path) -> None:
+    with cluster(tmp_path) as url:
+        under_load(url, "fsync", kill_the_leader)
+
+
+@pytest.mark.nightly
+def test_a_front_survives_the_death_and_the_sleep_of_each_of_its_processes(tmp_path: Path) -> None:
     with cluster(tmp_path) as url:
         under_load(url, "fsync", kill_and_pause)
 

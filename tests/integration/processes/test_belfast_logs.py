@@ -69,6 +69,10 @@ def placed(service: anabranch.Service) -> bool:
     return settings is not None and bool(settings.addresses)
 
 
+def address_of(settings: EngineSettings) -> str:
+    return f"belfast://{','.join(settings.addresses)}/{settings.cluster}"
+
+
 def folder_of(cluster: Path) -> Path:
     (found,) = (cluster / "belfast").iterdir()
     return found
@@ -87,11 +91,8 @@ def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_
         with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
             tended(cluster, lambda: placed(service))
             settings = described(service).settings
-            service.log("ticks").set_quota(Quota(append_records_per_s=1, burst_ms=1))
-            tended(cluster, (folder_of(tmp_path) / QUOTA_FILE).exists)
         assert settings is not None
-        url = f"belfast://{','.join(settings.addresses)}/{settings.cluster}"
-        with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
+        with closing(sync.connect(address_of(settings), timeout=PATIENCE_S)) as log:
             log.append(b"before", timeout=PATIENCE_S)
         assert [node.name for node in cluster.processes[-2:]] == [
             "ticks-sequencer-0",
@@ -100,22 +101,45 @@ def test_a_log_gets_processes_keeps_them_over_a_restart_and_loses_them_with_its_
         cluster.stop()
         cluster = cluster_in(tmp_path)
         cluster.start(lambda _: None)
-        with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
+        with closing(sync.connect(address_of(settings), timeout=PATIENCE_S)) as log:
+            log.append(b"after", timeout=PATIENCE_S)
+            assert log.status().confirmed >= 2
+        with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            nodes = cluster.processes[-2:]
+            service.delete("ticks", timeout=PATIENCE_S)
+            tended(cluster, lambda: not any(node.running for node in nodes))
+        assert list((tmp_path / "belfast").iterdir()) == []
+    finally:
+        cluster.kill()
+
+
+@pytest.mark.nightly
+def test_a_quota_holds_over_a_restart_until_it_is_lifted(tmp_path: Path) -> None:
+    needs(ETCD, VERSITYGW)
+    cluster = cluster_in(tmp_path)
+    cluster.start(lambda _: None)
+    try:
+        asyncio.run(create(cluster.layout.url, EngineSettings()))
+        with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
+            tended(cluster, lambda: placed(service))
+            settings = described(service).settings
+            service.log("ticks").set_quota(Quota(append_records_per_s=1, burst_ms=1))
+            tended(cluster, (folder_of(tmp_path) / QUOTA_FILE).exists)
+        assert settings is not None
+        cluster.stop()
+        cluster = cluster_in(tmp_path)
+        cluster.start(lambda _: None)
+        with closing(sync.connect(address_of(settings), timeout=PATIENCE_S)) as log:
             log.append(b"the shard is known", timeout=PATIENCE_S)
             values = [b"after"] * 1_000
             log.append_many(values, shard="shard-0", request_id="x", timeout=PATIENCE_S)
             with pytest.raises(QuotaExceeded, match="ticks may take 1 "):
                 log.append(b"over", timeout=2)
-            assert log.status().confirmed >= 2
         with anabranch.connect(cluster.layout.url, timeout=PATIENCE_S) as service:
             service.log("ticks").set_quota(Quota())
             tended(cluster, lambda: read(str(folder_of(tmp_path) / QUOTA_FILE)).quota == Quota())
-            with closing(sync.connect(url, timeout=PATIENCE_S)) as log:
+            with closing(sync.connect(address_of(settings), timeout=PATIENCE_S)) as log:
                 log.append(b"lifted", timeout=PATIENCE_S)
-            nodes = cluster.processes[-2:]
-            service.delete("ticks", timeout=PATIENCE_S)
-            tended(cluster, lambda: not any(node.running for node in nodes))
-        assert list((tmp_path / "belfast").iterdir()) == []
     finally:
         cluster.kill()
 
