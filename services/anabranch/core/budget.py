@@ -7,6 +7,7 @@ anybody, and nobody needs to be counted.
 """
 
 from collections import deque
+from collections.abc import Hashable
 
 from anabranch.core.types import Nanoseconds
 
@@ -24,25 +25,25 @@ class Budget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._held: dict[str, int] = {}
+        self._held: dict[Hashable, int] = {}
 
-    def held(self, who: str) -> int:
+    def held(self, who: Hashable) -> int:
         return self._held.get(who, 0)
 
-    def room(self, who: str) -> int:
+    def room(self, who: Hashable) -> int:
         """The most that may be taken at once; 0 or less if there is none."""
         free = self.limit - self.used
         held = self._held.get(who, 0)
         # Who holds nothing gets what there is, so that one large request isn't refused for ever.
         return free if who == EVERYBODY or not held else (free - held) // 2
 
-    def has_room(self, who: str) -> bool:
+    def has_room(self, who: Hashable) -> bool:
         """May anything be taken?"""
         free = self.limit - self.used
         held = self._held.get(who, 0)
         return free > 0 if who == EVERYBODY or not held else free - held > 1
 
-    def take(self, who: str, amount: int) -> bool:
+    def take(self, who: Hashable, amount: int) -> bool:
         """False if there is no room for all of it, and then nothing was taken."""
         assert amount >= 0, f"{amount} is taken"
         if amount > self.room(who):
@@ -50,13 +51,13 @@ class Budget:
         self.hold(who, amount)
         return True
 
-    def hold(self, who: str, amount: int) -> None:
+    def hold(self, who: Hashable, amount: int) -> None:
         """Count what is held already, room or not."""
         assert amount >= 0, f"{amount} is held"
         self.used += amount
         self._held[who] = self._held.get(who, 0) + amount
 
-    def change(self, who: str, more: int) -> bool:
+    def change(self, who: Hashable, more: int) -> bool:
         """Count so much more, or less if it is negative, room or not; then as `has_room`."""
         held = self._held.get(who, 0) + more
         self.used = used = self.used + more
@@ -68,7 +69,7 @@ class Budget:
         free = self.limit - used
         return free > 0 if who == EVERYBODY or not held else free - held > 1
 
-    def give(self, who: str, amount: int) -> None:
+    def give(self, who: Hashable, amount: int) -> None:
         assert amount >= 0, f"{amount} is given back"
         left = self._held.get(who, 0) - amount
         assert left >= 0, f"{who or 'everybody'} gives back {amount}, {-left} more than was taken"

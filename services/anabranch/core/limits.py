@@ -77,7 +77,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     ring_waiting_bytes_max: int = 16 * MIB
-    """Appends that wait for a place in the ring; past it they are refused at once."""
+    """Appends that wait for a place in the ring; past it they are refused at once. Shared as
+    `waits_max` is.
+    """
 
     ring_unstable_max: int = 200_000
     """Appends that are ordered and that other sequencing replicas haven't dropped; past it the
@@ -110,7 +112,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long an operation behind an undecided promotable fork waits before it is refused."""
 
     waits_max: int = 100_000
-    """Reads, appends and receipts waiting in one broker."""
+    """Reads, appends and receipts that wait in one broker; reads in one replica of a shard, and
+    questions for positions at one sequencing replica. A principal, or a connection where clients
+    aren't told apart, may have as many of them as are free: a single one gets half.
+    """
 
     subscription_bytes: int = 4 * MIB
     """Bytes pushed to one subscriber ahead of its credit."""

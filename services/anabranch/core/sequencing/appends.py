@@ -3,6 +3,8 @@
 from collections import deque
 from typing import NamedTuple
 
+from anabranch.core.askers import asker_of
+from anabranch.core.budget import Budget
 from anabranch.core.errors import (
     AnabranchError,
     BadRequest,
@@ -38,11 +40,12 @@ class Appends:
     """
 
     def __init__(self, member: Member) -> None:
-        self.waiting_bytes = 0
         self.waited = 0
         """Appends that found the ring full."""
         self._member = member
         self._waiting: deque[Waiting] = deque()
+        self._room = Budget(member.limits.ring_waiting_bytes_max)
+        """Shared by those whose appends wait."""
         self._live: set[Token] = set()
         """Of those that wait, whose client hasn't left."""
         self._askers: dict[AppendId, tuple[Entry, list[Token]]] = {}
@@ -52,6 +55,10 @@ class Appends:
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._askers)
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._room.used
 
     def append(self, token: Token, message: Append) -> None:
         """Raises what stands in the way."""
@@ -88,9 +95,8 @@ class Appends:
                 return
             self._waiting.popleft()
             self._live.discard(first.token)
-            self.waiting_bytes -= first.entry.cost
+            self._room.give(asker_of(first.token), first.entry.cost)
             self._member.waiting -= first.entry.count
-            assert self.waiting_bytes >= 0
             assert self._member.waiting >= 0
             if live:
                 self._answer(first)
@@ -201,11 +207,10 @@ class Appends:
         self._member.add(asked.entry, asked.lowest)
 
     def _wait(self, asked: Waiting) -> None:
-        limit = self._member.limits.ring_waiting_bytes_max
-        if self.waiting_bytes + asked.entry.cost > limit:
-            raise Overloaded("appends that wait to be ordered", limit, "ring_waiting_bytes_max")
+        if not self._room.take(asker_of(asked.token), asked.entry.cost):
+            what = "this client's share of appends that wait to be ordered"
+            raise Overloaded(what, self._room.limit, "ring_waiting_bytes_max")
         self.waited += 1
-        self.waiting_bytes += asked.entry.cost
         self._member.waiting += asked.entry.count
         self._waiting.append(asked)
         self._live.add(asked.token)

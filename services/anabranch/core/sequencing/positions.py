@@ -3,6 +3,8 @@
 import heapq
 from collections.abc import Iterable
 
+from anabranch.core.askers import asker_of
+from anabranch.core.budget import Budget
 from anabranch.core.errors import Overloaded, RequestForgotten
 from anabranch.core.machine import Reply, Token
 from anabranch.core.sequencing.ids import AppendId
@@ -26,6 +28,8 @@ class Positions:
         self._places: list[tuple[Position, AppendId]] = []
         """Where these are: a heap."""
         self._live: dict[Token, AppendId] = {}
+        self._room = Budget(member.limits.waits_max)
+        """Shared by those who ask: an append that is asked for may never come."""
 
     def __len__(self) -> int:
         return len(self._live)
@@ -40,9 +44,9 @@ class Positions:
             return
         if id not in self._member.state.ring and known.forgotten(id):
             raise RequestForgotten("an append whose producer asked for no such position any more")
-        limit = self._member.limits.waits_max
-        if len(self._live) >= limit:
-            raise Overloaded("clients that wait for positions", limit, "waits_max")
+        if not self._room.take(asker_of(token), 1):
+            what = "this client's share of questions for positions"
+            raise Overloaded(what, self._room.limit, "waits_max")
         self._live[token] = id
         if position is None:
             self._unordered.setdefault(id, {})[token] = None
@@ -65,6 +69,7 @@ class Positions:
         id = self._live.pop(token, None)
         if id is None:
             return
+        self._room.give(asker_of(token), 1)
         tokens = self._unordered.get(id, {})
         if token not in tokens:
             del self._ordered[id][token]
@@ -92,4 +97,5 @@ class Positions:
     def _reply(self, tokens: Iterable[Token], message: Found | Elsewhere) -> None:
         for token in tokens:
             del self._live[token]
+            self._room.give(asker_of(token), 1)
             self._member.effects.append(Reply(token, message))

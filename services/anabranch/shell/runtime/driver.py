@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from anabranch.core.askers import REQUEST_BITS, seat_number
+from anabranch.core.budget import EVERYBODY
 from anabranch.core.machine import (
     Campaign,
     CancelTimer,
@@ -44,8 +46,7 @@ from anabranch.shell.runtime.storage import Storing
 from anabranch.shell.runtime.timers import Timers
 from anabranch.shell.telemetry.log import Log
 
-_REQUEST_BITS = 32
-_REQUEST_MASK = (1 << _REQUEST_BITS) - 1
+_REQUEST_MASK = (1 << REQUEST_BITS) - 1
 _SHOWN_CHARS_MAX = 2_000
 """Of the event that a failing machine was given."""
 
@@ -71,7 +72,7 @@ class Caller(Protocol):
 
 def seat_of(token: Token) -> int:
     """The number of the seat from which this was asked."""
-    return token >> _REQUEST_BITS
+    return token >> REQUEST_BITS
 
 
 class Seat:
@@ -82,11 +83,11 @@ class Seat:
     def __init__(self, host: "Host", node: str, number: int) -> None:
         self._host = host
         self._node = node
-        self._base = number << _REQUEST_BITS
+        self._base = number << REQUEST_BITS
 
     @property
     def number(self) -> int:
-        return self._base >> _REQUEST_BITS
+        return self._base >> REQUEST_BITS
 
     def ask(self, request: int, message: Any) -> None:
         self._host.post(self._node, Request(self._base | request, message))
@@ -115,7 +116,7 @@ class Seat:
     def leave(self, requests: Sequence[int]) -> None:
         """The caller has gone, with these requests unanswered."""
         self.forget(requests)
-        self._host.vacate(self._base >> _REQUEST_BITS)
+        self._host.vacate(self._base >> REQUEST_BITS)
 
 
 @dataclass(slots=True)
@@ -157,6 +158,8 @@ class Host:
         self._alarm_at: Nanoseconds = 0
         self._callers: dict[int, Caller] = {}
         self._seats = 0
+        self._principals = {EVERYBODY: 0}
+        """Numbers of all that have been here."""
         self._answered: dict[Caller, None] = {}
         self.counters = HostCounters()
         self.storing = Storing(cluster, journal, store, log, post=self.post, fail=self._stop)
@@ -174,11 +177,15 @@ class Host:
             self._perform(node, machine.start(now))
         self._call_turn()
 
-    def seat(self, node: str, caller: Caller) -> Seat:
+    def seat(self, node: str, caller: Caller, who: str = EVERYBODY) -> Seat:
+        """`who`: the principal whose share of what machines have the caller takes."""
         assert node in self._machines
         self._seats += 1
-        self._callers[self._seats] = caller
-        return Seat(self, node, self._seats)
+        # Machines may count what a principal left behind, so its number stays when it leaves.
+        principal = self._principals.setdefault(who, len(self._principals))
+        number = seat_number(principal, self._seats)
+        self._callers[number] = caller
+        return Seat(self, node, number)
 
     def vacate(self, number: int) -> None:
         self._callers.pop(number, None)
@@ -277,7 +284,7 @@ class Host:
         for effect in effects:
             if isinstance(effect, Reply):
                 token = effect.to
-                caller = callers.get(token >> _REQUEST_BITS)
+                caller = callers.get(token >> REQUEST_BITS)
                 if caller is not None:
                     caller.answer(token & _REQUEST_MASK, effect.message)
                     answered[caller] = None
@@ -308,9 +315,9 @@ class Host:
         at, count = 0, len(tokens)
         while at < count:
             token = tokens[at]
-            seat = token >> _REQUEST_BITS
+            seat = token >> REQUEST_BITS
             end = at + 1
-            while end < count and tokens[end] >> _REQUEST_BITS == seat:
+            while end < count and tokens[end] >> REQUEST_BITS == seat:
                 end += 1
             caller = callers.get(seat)
             if caller is not None:

@@ -77,9 +77,10 @@ class Connection(asyncio.Protocol):
         self._append_limits = service.append_limits
         self._reader = protocol.codec.requests(limits.frame_bytes_max)
         self._answer_bytes_max = max(ANSWERS * limits.connection_bytes_max, limits.read_bytes_max)
-        self._seat = service.seat(self, protocol.trace(hello))
         self._token: str | None = hello.token
         authority = service.authority
+        who = authority.principal(self._token)
+        self._seat = service.seat(self, protocol.trace(hello), who)
         self._gate = (
             Gate(authority, service.rights, self._token, self) if authority.selective else None
         )

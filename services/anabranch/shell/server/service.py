@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.core.budget import EVERYBODY
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Token
 from anabranch.core.rights.claims import Rights
@@ -53,8 +54,8 @@ class Service:
         """The quota of its log, if the machine doesn't enforce it itself."""
         self._contexts: dict[int, Context] = {}
 
-    def seat(self, caller: Caller, trace: str) -> Seat:
-        seat = self.host.seat(self.node, caller)
+    def seat(self, caller: Caller, trace: str, who: str = EVERYBODY) -> Seat:
+        seat = self.host.seat(self.node, caller, who)
         context = parse_traceparent(trace)
         if context is not None:
             self._contexts[seat.number] = context

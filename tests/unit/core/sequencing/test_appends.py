@@ -1,7 +1,9 @@
 """How a member takes appends: when it answers, what it refuses, and what waits for room."""
 
+from msgspec.structs import replace
 from tests.unit.core.sequencing.group import Group, batch_of, codes, id_of
 
+from anabranch.core.askers import REQUEST_BITS, seat_number
 from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.records.record import Record, encode
@@ -154,3 +156,18 @@ def test_under_a_request_id_other_records_are_refused_whose_data_a_shard_has() -
     group.restart("a")
     group["a"].request(63, AppendMeta(1, 0, request, 1, 9, "x", digest=b"12345679"))
     assert codes(group.answered([63])) == ["request-reused"]
+
+
+def test_one_client_leaves_room_for_the_appends_of_others_that_wait_for_the_ring() -> None:
+    group = group_of(limits=replace(SMALL, ring_waiting_bytes_max=4 * SIZE))
+    group.append(1, id_of(0), "a")
+    group.append(1, id_of(1), "a")
+    bad, good = (seat_number(0, seat) << REQUEST_BITS for seat in (1, 2))
+    asked = [bad | request for request in range(4)]
+    for n, token in enumerate(asked):
+        group["a"].request(token, Append(1, 0, batch_of(id_of(2 + n))))
+    group.run()
+    assert codes(group.answered(asked)) == ["overloaded"] * 2
+    group["a"].request(good, Append(1, 0, batch_of(id_of(0, producer=8))))
+    assert not group.answered([good])
+    assert group["a"].replica.waiting_bytes == 3 * SIZE

@@ -1,7 +1,9 @@
 """How clients wait for positions: in any number, and leave in any order."""
 
-from tests.unit.core.sequencing.group import Group, id_of
+from tests.unit.core.sequencing.group import LIMITS, Group, codes, id_of
 
+from anabranch.core.askers import REQUEST_BITS, seat_number
+from anabranch.core.limits import Limits
 from anabranch.core.machine import Reply
 from anabranch.core.sequencing.messages import FindPosition, Found
 from anabranch.core.sequencing.positions import Positions
@@ -22,8 +24,8 @@ class Watched(int):
     __hash__ = int.__hash__
 
 
-def leader() -> Group:
-    group = Group("a", "b")
+def leader(limits: Limits = LIMITS) -> Group:
+    group = Group("a", "b", limits=limits)
     group.run()
     group.change(Ballot(1, 1), "a", "b")
     return group
@@ -60,3 +62,22 @@ def test_those_who_ask_and_leave_take_no_room_while_an_append_is_not_stable() ->
     found.stable(1)
     assert effects == [Reply(MANY, Found(0))]
     assert len(found) == 0
+
+
+def test_one_client_leaves_places_for_the_questions_of_others() -> None:
+    """With questions for appends that never come it would otherwise keep everybody waiting."""
+    group = leader(Limits(waits_max=8))
+    bad, good = (seat_number(0, seat) << REQUEST_BITS for seat in (1, 2))
+    asked = [bad | request for request in range(8)]
+    for n, token in enumerate(asked, 1):
+        group["a"].request(token, FindPosition(id_of(n)))
+    assert codes(group.answered(asked)) == ["overloaded"] * 4
+    group["a"].request(good, FindPosition(id_of(0)))
+    group.append(1, id_of(0), "a", "b")
+    group.run()
+    group["a"].order(group["a"].take())
+    group.run()
+    assert group.answered([good]) == [Found(0)]
+    group["a"].replica.gone(asked[0])
+    group["a"].request(bad | 8, FindPosition(id_of(1)))
+    assert not group.answered([bad | 8]), "a place that was given back is free again"

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import pytest
 
+from anabranch.core.askers import asker_of
 from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -458,5 +459,23 @@ def test_a_snapshot_that_cannot_be_saved_is_tried_again(monkeypatch: pytest.Monk
             await puppet.heard(1)
             stage.host.storing.perform(NODE, SaveSnapshot(1, b"state"))
             assert (await puppet.heard(2))[1] == SnapshotSaved(1)
+
+    run(scene())
+
+
+def test_a_token_tells_the_principal_and_the_connection_that_ask() -> None:
+    async def scene() -> None:
+        puppet = Puppet(lambda event: [Reply(t, Appended(t)) for t in tokens_of(event)])
+        async with Stage(node=puppet) as stage:
+            ears = [Ear() for _ in range(4)]
+            names = ("ann", "ann", "bob", "")
+            for ear, name in zip(ears, names, strict=True):
+                stage.host.seat(NODE, ear, name).ask(1, Survey())
+            given = await puppet.heard(4)
+            tokens = [event.token for event in given if isinstance(event, Request)]
+            first, second, third, fourth = map(asker_of, tokens)
+            assert first == second
+            assert len({first, third, fourth}) == 3
+            assert [ear.told[0] for ear in ears] == [(1, Appended(token)) for token in tokens]
 
     run(scene())

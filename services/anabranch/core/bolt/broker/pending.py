@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from anabranch.core.alarms import Alarm
+from anabranch.core.askers import asker_of
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.protocol.letters import Moved
+from anabranch.core.budget import Budget
 from anabranch.core.errors import Overloaded
 from anabranch.core.machine import Token
 from anabranch.core.types import MS, LogId, Milliseconds, Nanoseconds
@@ -31,7 +33,8 @@ class Waits:
     """A bounded number of requests, each of which ends exactly once."""
 
     def __init__(self, context: BrokerContext, watches: Watches) -> None:
-        self._limits = context.limits
+        self._room = Budget(context.limits.waits_max)
+        """Shared by those whose requests wait."""
         self._outbox = context.outbox
         self._alarms = context.alarms
         self._watches = watches
@@ -42,11 +45,11 @@ class Waits:
 
     def begin(self, token: Token) -> Wait | None:
         """None if there are too many, which the client has then been told."""
-        limit = self._limits.waits_max
-        if len(self._open) >= limit:
-            self._outbox.refuse(token, Overloaded("requests waiting", limit, "waits_max"))
-            return None
         assert token not in self._open, "a token names one request"
+        if not self._room.take(asker_of(token), 1):
+            what = "this client's share of requests that wait"
+            self._outbox.refuse(token, Overloaded(what, self._room.limit, "waits_max"))
+            return None
         wait = self._open[token] = Wait(token, self._alarms.now)
         return wait
 
@@ -58,6 +61,7 @@ class Waits:
         self._rest(wait)
         assert self._open[wait.token] is wait
         del self._open[wait.token]
+        self._room.give(asker_of(wait.token), 1)
 
     def drop(self, token: Token) -> None:
         wait = self._open.get(token)

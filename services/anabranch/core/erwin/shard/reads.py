@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from anabranch.core.alarms import Alarm, Alarms
+from anabranch.core.askers import asker_of
+from anabranch.core.budget import Budget
 from anabranch.core.errors import AnabranchError, Overloaded, PositionTrimmed
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Read, Records
@@ -56,6 +58,8 @@ class Reads:
         self._alarms = alarms
         self._counters = counters
         self._held: dict[Token, HeldRead] = {}
+        self._room = Budget(limits.waits_max)
+        """Shared by those whose reads are held."""
         self._order: list[tuple[Position, Token]] = []
         """Those that wait for a position; also some that were dropped since."""
 
@@ -71,7 +75,7 @@ class Reads:
         elif message.wait_ms <= 0:
             self._answer_short(token, message)
         else:
-            self._check_room()
+            self._take_room(token)
             wait_ms = min(message.wait_ms, self._limits.read_wait_ms_max)
             alarm = self._alarms.after(wait_ms, partial(self._expire, token))
             self._held[token] = HeldRead(message, alarm)
@@ -86,12 +90,12 @@ class Reads:
             held = self._held.get(token)
             if held is not None and held.alarm is not None:
                 held.alarm.cancel()
-                del self._held[token]
+                self._release(token)
                 self._answer_or_refuse(token, held.message)
 
     def drop(self, token: Token) -> None:
         """Nobody waits any more."""
-        held = self._held.pop(token, None)
+        held = self._release(token)
         if held is not None and held.alarm is not None:
             held.alarm.cancel()
         if len(self._order) > 2 * len(self._held) + _HEAP_SLACK:
@@ -106,14 +110,22 @@ class Reads:
         self._order.clear()
 
     def _expire(self, token: Token) -> None:
-        held = self._held.pop(token)
+        held = self._release(token)
+        assert held is not None
         assert held.alarm is not None, "what is stable is answered without a deadline"
         self._answer_short(token, held.message)
 
-    def _check_room(self) -> None:
-        limit = self._limits.waits_max
-        if len(self._held) >= limit:
-            raise Overloaded("reads that wait", limit, "waits_max")
+    def _take_room(self, token: Token) -> None:
+        if not self._room.take(asker_of(token), 1):
+            what = "this client's share of reads that wait"
+            raise Overloaded(what, self._room.limit, "waits_max")
+
+    def _release(self, token: Token) -> HeldRead | None:
+        """None if it isn't held any more."""
+        held = self._held.pop(token, None)
+        if held is not None:
+            self._room.give(asker_of(token), 1)
+        return held
 
     def _answer_or_refuse(self, token: Token, message: Read) -> None:
         try:
@@ -136,12 +148,12 @@ class Reads:
         if items is not None:
             self._answer_with(token, message, items)
             return
-        self._check_room()
+        self._take_room(token)
         self._held[token] = HeldRead(message, None)
         self._reader.fetch(low, high, bytes_max, partial(self._fetched, token))
 
     def _fetched(self, token: Token, items: list[ShardItem]) -> None:
-        held = self._held.pop(token, None)
+        held = self._release(token)
         if held is None:
             return  # the client has gone
         assert held.alarm is None, "a token names one request"

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core.bolt.broker.parts import Bench
 
+from anabranch.core.askers import REQUEST_BITS, seat_number
 from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.protocol.letters import Moved
@@ -136,3 +137,15 @@ def test_whom_the_metadata_may_have_done_something_for_is_known() -> None:
     waits.end(other)
     assert waits.in_doubt() == []
     assert waits.tokens() == [1]
+
+
+def test_one_client_leaves_places_for_the_requests_of_others() -> None:
+    bench, _, waits = waiting(waits_max=8)
+    bad, good = (seat_number(0, seat) << REQUEST_BITS for seat in (1, 2))
+    begun = [waits.begin(bad | request) for request in range(8)]
+    assert [wait is not None for wait in begun] == [True] * 4 + [False] * 4
+    assert {message.code for _, message in bench.replies()} == {"overloaded"}
+    assert waits.begin(good) is not None
+    waits.drop(bad)
+    waits.drop(bad | 1)
+    assert waits.begin(bad) is not None, "a place that was given back is free again"

@@ -251,11 +251,12 @@ class Stage(NodeStage):
 
     # Clients.
 
-    def ask(self, node: str, message: object) -> int:
+    def ask(self, node: str, message: object, token: int | None = None) -> int:
         self._tokens += 1
-        self.nodes[node].give(Request(self._tokens, message))
+        asked = self._tokens if token is None else token
+        self.nodes[node].give(Request(asked, message))
         self.settle()
-        return self._tokens
+        return asked
 
     def read(
         self,
@@ -265,6 +266,7 @@ class Stage(NodeStage):
         wait_ms: int = 0,
         bytes_max: int = 1 << 20,
         records_max: int = 1_000,
+        token: int | None = None,
     ) -> int:
         message = Read(
             shard=self.nodes[node].config.shard,
@@ -273,7 +275,7 @@ class Stage(NodeStage):
             records_max=records_max,
             wait_ms=wait_ms,
         )
-        return self.ask(node, message)
+        return self.ask(node, message, token)
 
     def subscribe(self, node: str, start: int = 0, window: int = 1 << 20) -> int:
         shard = self.nodes[node].config.shard

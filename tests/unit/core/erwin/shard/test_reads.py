@@ -3,6 +3,7 @@
 import pytest
 from tests.unit.core.erwin.shard.erwin_stage import Stage, batch
 
+from anabranch.core.askers import REQUEST_BITS, seat_number
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Read
 from anabranch.core.limits import Limits
@@ -143,3 +144,14 @@ def test_positions_below_a_trim_are_gone() -> None:
     assert isinstance(refused, Refused)
     assert (refused.code, refused.facts) == ("position-trimmed", {"position": 1, "trimmed": 2})
     assert stage.contents(stage.read("a1", 2)) == [(2, ["v2"]), (3, ["v3"])]
+
+
+def test_one_client_leaves_places_for_the_reads_of_others() -> None:
+    stage = Stage(limits=Limits(waits_max=8))
+    bad, good = (seat_number(1, 1) << REQUEST_BITS, seat_number(2, 2) << REQUEST_BITS)
+    for n in range(8):
+        stage.read("a1", 0, wait_ms=1_000, token=bad | n)
+    assert stage.nodes["a1"].machine.waiting_reads == 4
+    token = stage.read("a1", 0, wait_ms=1_000, token=good)
+    pushed(stage, 1)
+    assert stage.records(token).upto == 1

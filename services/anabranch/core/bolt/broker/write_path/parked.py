@@ -7,10 +7,12 @@ from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from anabranch.core.alarms import Alarm
+from anabranch.core.askers import asker_of
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.broker.write_path.open_object import Held
 from anabranch.core.bolt.protocol.letters import Moved
+from anabranch.core.budget import Budget
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
 from anabranch.core.types import MS, LogId
@@ -40,6 +42,10 @@ class Parking:
         self.blocked: Container[LogId] = self._lots
         """Logs known to be blocked: an append to one needs no PUT to find out."""
         self._tokens: dict[Token, Held] = {}
+        self._room = Budget(context.limits.waits_max)
+        """Shared by those whose appends are parked: some of what all appends together have stays
+        free for appends to other logs.
+        """
         self.on_freed: Callable[[list[Held]], None] = lambda _: None
         """Called with a log's appends, in order of arrival, when it takes appends again."""
         self.on_refused: Callable[[Held, Refused], None] = lambda _held, _refused: None
@@ -69,7 +75,7 @@ class Parking:
         if held.wait_ms >= 0:
             wait_ms = min(wait_ms, held.wait_ms)
         left_ms = wait_ms - (self._alarms.now - held.arrived_at) // MS
-        if left_ms <= 0 or len(self._tokens) >= self._limits.waits_max:
+        if left_ms <= 0 or not self._room.take(asker_of(held.token), 1):
             self.on_refused(held, lot.refusal)
             return
         lot.held[held.serial] = held
@@ -86,6 +92,7 @@ class Parking:
     def _remove(self, lot: _Lot, held: Held) -> Alarm:
         assert self._tokens[held.token] is held
         del lot.held[held.serial], self._tokens[held.token]
+        self._room.give(asker_of(held.token), 1)
         return lot.alarms.pop(held.serial)
 
     def _expire(self, lot: _Lot, held: Held) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from anabranch.core.askers import REQUEST_BITS, seat_number
 from anabranch.core.bolt.protocol.commands import (
     CommitObject,
     Committed,
@@ -397,6 +398,23 @@ def test_a_parked_append_of_one_who_left_never_happens(stage: Any, leave: Any) -
     stage.turn()
     assert not stage.puts
     assert stage.broker.gauges().appends_held == 0
+
+
+def test_one_client_leaves_others_room_to_append_while_its_appends_are_parked(
+    stage_of: Callable[..., Any],
+) -> None:
+    stage = stage_of(waits_max=8)
+    bad, good = (seat_number(0, seat) << REQUEST_BITS for seat in (1, 2))
+    stage.append(bad)
+    stage.turn()
+    stage.put()
+    stage.commit(BLOCKED)
+    for request in range(1, 8):
+        stage.append(bad | request)
+    assert stage.codes() == [(bad | request, "append-blocked") for request in range(4, 8)]
+    stage.replies.clear()
+    stage.append(good)
+    assert not stage.replies
 
 
 def test_an_ended_log_says_what_became_of_it(stage: Any) -> None:
