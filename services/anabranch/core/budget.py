@@ -30,10 +30,12 @@ class Budget:
     def held(self, who: Hashable) -> int:
         return self._held.get(who, 0)
 
-    def room(self, who: Hashable) -> int:
-        """The most that may be taken at once; 0 or less if there is none."""
-        free = self.limit - self.used
-        held = self._held.get(who, 0)
+    def room(self, who: Hashable, *, spare: int = 0, spare_of_who: int = 0) -> int:
+        """The most that may be taken at once; 0 or less if there is none. `spare`: so much of what
+        is used isn't counted here, and so much of that is held by `who`.
+        """
+        free = self.limit - self.used + spare
+        held = self._held.get(who, 0) - spare_of_who
         # Who holds nothing gets what there is, so that one large request isn't refused for ever.
         return free if who == EVERYBODY or not held else (free - held) // 2
 

@@ -268,8 +268,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     noop_ms: int = 5_000
     """Where records lie at shards before they are ordered, a record that isn't there so long after
-    its position was given becomes a no-op: its append was never acknowledged. It must exceed what a
-    client needs to send a record again.
+    its append was announced becomes a no-op: that append was never acknowledged. It must exceed
+    what a client needs to send a record again. A principal whose records don't come makes others
+    wait for so long in all, and then for a sixteenth of the time; beyond that its records become
+    no-ops after a 32nd of this. Clients that share a token are one principal.
     """
 
     orphan_ms: int = 600_000
@@ -279,7 +281,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     unordered_bytes_max: int = 64 * MIB
     """Records that one replica of a shard holds and that aren't ordered; past it they are refused.
-    Those that may never be ordered take as much again.
+    Those that may never be ordered take as much again. A principal, or a producer where clients
+    aren't told apart, may hold as much as is free: a single one gets half.
     """
 
     present_ms: int = 100

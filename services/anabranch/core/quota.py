@@ -153,6 +153,13 @@ class Meter:
             by_records.take(now, records)
         return None
 
+    def charge(self, now: Nanoseconds, size: int, records: int) -> None:
+        """Count what was appended elsewhere, room or not: later appends wait until it is paid."""
+        if self._append_bytes is not None:
+            self._append_bytes.take(now, size)
+        if self._append_records is not None:
+            self._append_records.take(now, records)
+
     def refuse_read(self, now: Nanoseconds) -> QuotaExceeded | None:
         """A read's size is known when it is answered: `read` counts it then, and the next waits."""
         if self.read_debt(now) == 0:

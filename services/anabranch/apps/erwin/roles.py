@@ -52,6 +52,7 @@ def sequencer_role(settings: SequencerSettings) -> LogRole:
             shown=replace(shown, obstacle=lambda: member_obstacle(sequencer)),
             ends=beside.ends if beside is not None else (),
             beside=beside,
+            uncounted=sequencer.replica.uncounted,
         )
 
     return LogRole(peers=erwin_node, service=sequencing_service, recover=recover, names=_NAMES)

@@ -61,6 +61,7 @@ def sequencer_role(settings: SequencerSettings) -> LogRole:
             shown=replace(shown, obstacle=lambda: member_obstacle(sequencer)),
             ends=beside.ends,
             beside=beside,
+            uncounted=sequencer.replica.uncounted,
         )
 
     return LogRole(peers=front_node, service=sequencing_service, recover=recover, names=_NAMES)

@@ -19,6 +19,7 @@ from anabranch.apps.pods.pod import RELEASE, Pod
 from anabranch.core.errors import BLACK_BOX_TROUBLES, AnabranchError, BadRequest, WrongCluster
 from anabranch.core.rights.claims import Subject
 from anabranch.core.rights.one_log import log_of
+from anabranch.core.sequencing.uncounted import Uncounted
 from anabranch.ports import Authority, Disk, Network, RecordJournal
 from anabranch.shell.authority.open import NoCatalogue, by_kubernetes, namespace_of
 from anabranch.shell.authority.settings import AuthMode
@@ -60,6 +61,8 @@ class Resident:
     ends: Ends = ()
     """What may end its process."""
     beside: Beside | None = None
+    uncounted: Uncounted | None = None
+    """What the log takes and no server in front of this node has counted."""
 
 
 class FarJournal(Protocol):
@@ -114,6 +117,8 @@ async def serve_log_node(
             opened = journal(settings, directory)
             resident = recovered(settings, lambda: role.recover(pod, address, opened))
             pod.stack.callback(opened.close)
+        if resident.uncounted is not None and limits is not None:
+            resident.uncounted.on_uncounted = limits.charge
         return _occupant(settings, place, address, opened, role, resident, limits)
 
     def pod(stack: AsyncExitStack, ending: asyncio.Event) -> Pod[Any]:

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import NamedTuple
 
-from anabranch.core.askers import asker_of
+from anabranch.core.askers import asker_of, principal_of
 from anabranch.core.budget import Budget
 from anabranch.core.errors import (
     AnabranchError,
@@ -101,8 +101,9 @@ class Appends:
             if live:
                 self._answer(first)
 
-    def adopt(self, entry: Entry) -> bool:
+    def adopt(self, entry: Entry, taken: list[Entry]) -> bool:
         """Take what another member has, and no client asks for here. False: it is never taken.
+        `taken` gets what wasn't here.
 
         An append that isn't acknowledged yet may be taken at any time.
         """
@@ -119,6 +120,7 @@ class Appends:
             return False
         self._askers[entry.id] = entry, []
         member.add(entry, 0)
+        taken.append(entry)
         return True
 
     def stores(self, id: AppendId) -> bool:
@@ -204,7 +206,7 @@ class Appends:
     def _take(self, asked: Waiting) -> None:
         assert asked.entry.id not in self._askers
         self._askers[asked.entry.id] = asked.entry, [asked.token]
-        self._member.add(asked.entry, asked.lowest)
+        self._member.add(asked.entry, asked.lowest, principal_of(asked.token))
 
     def _wait(self, asked: Waiting) -> None:
         if not self._room.take(asker_of(asked.token), asked.entry.cost):

@@ -152,6 +152,14 @@ class Void(SequencingLetterBase, frozen=True, tag="void", gc=False):
     ids: list[AppendId]
 
 
+class Uncounted(SequencingLetterBase, frozen=True, tag="uncounted", gc=False):
+    """The leader to a member: so much is ordered that you haven't counted against the quota."""
+
+    view: int
+    bytes: int
+    records: int
+
+
 SequencingLetter = (
     Present
     | Seal
@@ -165,4 +173,5 @@ SequencingLetter = (
     | Dropped
     | Strays
     | Void
+    | Uncounted
 )

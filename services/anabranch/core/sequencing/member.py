@@ -24,7 +24,7 @@ from anabranch.core.sequencing.state.entries import (
     decode_image,
     encode,
 )
-from anabranch.core.sequencing.state.ring import Entry
+from anabranch.core.sequencing.state.ring import Announcement, Entry
 from anabranch.core.sequencing.state.state import State, StateImage, decode_state, encode_state
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.storage.group_journal import GroupJournal, VolatileJournal
@@ -128,9 +128,15 @@ class Member:
 
     # Changes.
 
-    def add(self, entry: Entry, lowest: int) -> None:
+    def add(self, entry: Entry, lowest: int, who: int | None = None) -> None:
+        """`who`: the principal of the client that has sent it here."""
         assert self.takes
-        self.state.add(entry, lowest, self.alarms.now)
+        now = self.alarms.now
+        # Only where data comes on another way does anybody ask who has announced it, and when.
+        if who is not None and self.config.data_on_shards:
+            self.state.add(entry, lowest, now, Announcement(who, now))
+        else:
+            self.state.add(entry, lowest, now)
         self._put(Added(entry, lowest), len(entry.batch))
 
     def order(self, ordered: Ordered) -> None:

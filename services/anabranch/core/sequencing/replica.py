@@ -34,6 +34,7 @@ from anabranch.core.sequencing.state.entries import Added, Began, MemberEntry, O
 from anabranch.core.sequencing.state.ring import Entry, Ring
 from anabranch.core.sequencing.strays import Strays
 from anabranch.core.sequencing.transfer import Transfer
+from anabranch.core.sequencing.uncounted import Uncounted
 from anabranch.core.sequencing.view import View
 from anabranch.core.storage.group_journal import GroupJournal
 from anabranch.core.types import Position
@@ -65,7 +66,9 @@ class SequencingReplica:
         self._appends = Appends(member)
         self._positions = Positions(member)
         self._transfer = Transfer(member)
-        self._strays = Strays(member, self._appends)
+        self.uncounted = Uncounted(member)
+        """The owner's process sets its `on_uncounted`, if it counts appends."""
+        self._strays = Strays(member, self._appends, self.uncounted)
         self._drops: Drops | None = None
         """While this replica leads and orders."""
         self._beginning: Began | None = None
@@ -88,6 +91,7 @@ class SequencingReplica:
             letters.Dropped: self._dropped,
             letters.Strays: self._strays.received,
             letters.Void: self._strays.void,
+            letters.Uncounted: self.uncounted.received,
         }
 
     # What it knows.
@@ -282,6 +286,11 @@ class SequencingReplica:
         for id, position in zip(ids, positions, strict=True):
             self._positions.ordered(id, position)
         self._appends.retry()
+
+    def bound_uncounted(self, size: int) -> None:
+        """So many bytes more than was announced are bound to positions."""
+        assert self._drops is not None, "only the leader orders"
+        self.uncounted.add(size, 0)
 
     # Letters.
 

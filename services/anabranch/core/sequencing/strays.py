@@ -14,6 +14,7 @@ from anabranch.core.sequencing.letters import Strays as StraysLetter
 from anabranch.core.sequencing.letters import Void
 from anabranch.core.sequencing.member import Member
 from anabranch.core.sequencing.state.ring import Entry
+from anabranch.core.sequencing.uncounted import Uncounted
 
 _LOOK_MAX = 50_000
 """So many of the ring's oldest appends are looked at."""
@@ -25,9 +26,10 @@ alone could otherwise keep the ring full for minutes, and everybody's appends wa
 
 
 class Strays:
-    def __init__(self, member: Member, appends: Appends) -> None:
+    def __init__(self, member: Member, appends: Appends, uncounted: Uncounted) -> None:
         self._member = member
         self._appends = appends
+        self._uncounted = uncounted
         self._seen: set[AppendId] = set()
         """The oldest appends of the ring at the last look."""
         self._strays: deque[Entry] = deque()
@@ -77,7 +79,10 @@ class Strays:
         assert sender != member.config.node, "a member shows its own to another"
         if not member.leads or letter.view != member.number:
             return
-        never = [entry.id for entry in letter.entries if not self._appends.adopt(entry)]
+        taken: list[Entry] = []
+        never = [entry.id for entry in letter.entries if not self._appends.adopt(entry, taken)]
+        size, records = sum(each.size for each in taken), sum(each.count for each in taken)
+        self._uncounted.add(size, records, counted_by=sender)
         if never and letter.ordered == member.state.ordered:
             member.send(sender, Void(letter.view, never))
 

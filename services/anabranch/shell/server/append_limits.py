@@ -80,6 +80,11 @@ class AppendLimits:
             return None
         return self._decided(self._meter, id, size, records)
 
+    def charge(self, size: int, records: int) -> None:
+        """Count what the log has taken, and what was counted nowhere in this process."""
+        if self._meter is not None:
+            self._meter.charge(self._now(), size, records)
+
     def _decided(self, meter: Meter, id: _Id, size: int, records: int) -> QuotaExceeded | None:
         """A batch that was refused is decided anew when its client is to try again."""
         now, copy = self._now(), (id, size, records)

@@ -258,3 +258,15 @@ def test_a_small_batch_does_not_pay_for_a_large_one_under_the_same_id() -> None:
     assert made.refuse(numbered(0, 1_000)) is None, "the log has no debt yet"
     assert made.refuse(numbered(0, 1_001)) is not None
     assert made.refuse(numbered(1, 1_000)) is not None, "less was announced"
+
+
+def test_what_was_taken_without_being_counted_is_made_up_for() -> None:
+    clock = Clock()
+    made = AppendLimits("audit", LIMITS, clock, copies=True)
+    made.charge(1 << 40, 1_000)
+    made.set(Quota(append_records_per_s=10, burst_ms=1_000))
+    made.charge(0, 30)
+    refused = made.refuse(numbered(0))
+    assert isinstance(refused, QuotaExceeded)
+    clock.now += 2 * SECOND
+    assert made.refuse(numbered(0)) is None

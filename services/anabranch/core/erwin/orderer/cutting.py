@@ -1,15 +1,16 @@
 """How the leader cuts its ring into row groups, and which shard each append goes to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heapreplace
 
 from anabranch.core.erwin.orderer.row_groups import GroupsUnderWay, PushBounds, RowGroup
 from anabranch.core.erwin.orderer.shard_cursor import ShardCursor
 from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Mode, Row
+from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.state.replica_part import SequencingPart
 from anabranch.core.sequencing.state.ring import Entry
-from anabranch.core.types import Position
+from anabranch.core.types import Milliseconds, Position
 
 
 class Cutting:
@@ -21,13 +22,16 @@ class Cutting:
         groups: GroupsUnderWay,
         cursors: Mapping[int, ShardCursor],
         bounds: PushBounds,
+        wait_ms: Callable[[AppendId], Milliseconds],
     ) -> None:
+        """`wait_ms`: how long a shard waits for this append's data, in mode st."""
         self.awaits_shard = ""
         """An append names this shard, which the configuration doesn't know yet."""
         self._replica = replica
         self._groups = groups
         self._cursors = cursors
         self._bounds = bounds
+        self._wait_ms = wait_ms
         self._gathered: list[Entry] = []
         """Taken from the ring, in its order, and not cut yet."""
         self._gathered_bytes = 0
@@ -117,6 +121,7 @@ class Cutting:
         rows: list[Row] = []
         batches: dict[int, list[bytes]] = {}
         loads: dict[int, int] = {}
+        waits_ms: list[Milliseconds] = []
         size = 0
         for entry, shard in zip(self._gathered, shards, strict=False):
             if size >= self._bounds.group_bytes:
@@ -126,10 +131,14 @@ class Cutting:
             position += entry.count
             if shard != NO_SHARD:
                 loads[shard] = loads.get(shard, 0) + entry.size
+            if entry.shard:
+                waits_ms.append(self._wait_ms(entry.id))
             if entry.batch:
                 batches.setdefault(shard, []).append(entry.batch)
         del self._gathered[: len(rows)]
         self._gathered_bytes -= size
         assert self._gathered_bytes >= 0
         assert rows, "a group has rows"
-        return RowGroup(rows, batches, loads, size)
+        if len(set(waits_ms)) == 1:
+            del waits_ms[1:]
+        return RowGroup(rows, batches, loads, size, waits_ms)

@@ -3,6 +3,7 @@
 from anabranch.core.alarms import Alarms
 from anabranch.core.errors import AnabranchError
 from anabranch.core.erwin.orderer.counters import OrdererCounters
+from anabranch.core.erwin.orderer.patience import Patience
 from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.row_groups import PushBounds
 from anabranch.core.erwin.orderer.trims import Trims
@@ -28,6 +29,7 @@ class Ordering:
         *,
         bounds: PushBounds,
         counters: OrdererCounters,
+        patience: Patience,
     ) -> None:
         self.configuration: Configuration | None = None
         """The latest that is known here; whether this node leads or not."""
@@ -42,6 +44,7 @@ class Ordering:
         self._effects = effects
         self._alarms = alarms
         self._bounds = bounds
+        self._patience = patience
         self._trims = Trims(effects)
         replica.on_started = self._started
         replica.on_ended = self._ended
@@ -156,6 +159,7 @@ class Ordering:
             self._alarms,
             bounds=self._bounds,
             counters=self.counters,
+            patience=self._patience,
         )
         self._arrange()
 

@@ -13,6 +13,7 @@ Rules it holds:
 from anabranch.core.alarms import Alarms
 from anabranch.core.erwin.orderer.counters import OrdererCounters
 from anabranch.core.erwin.orderer.cutting import Cutting
+from anabranch.core.erwin.orderer.patience import Patience
 from anabranch.core.erwin.orderer.row_groups import GroupsUnderWay, PushBounds, RowGroup
 from anabranch.core.erwin.orderer.shard_cursor import ShardCursor
 from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, Stale
@@ -20,7 +21,7 @@ from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.machine import Effect, Send
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.state.replica_part import SequencingPart
-from anabranch.core.types import Position
+from anabranch.core.types import Milliseconds, Position
 
 
 class Pushing:
@@ -35,6 +36,7 @@ class Pushing:
         *,
         bounds: PushBounds,
         counters: OrdererCounters,
+        patience: Patience,
     ) -> None:
         self.fence = fence
         self.base = replica.ordered
@@ -50,7 +52,8 @@ class Pushing:
         self._alarms = alarms
         self._bounds = bounds
         self._counters = counters
-        self._cutting = Cutting(replica, self.groups, self.cursors, bounds)
+        self._patience = patience
+        self._cutting = Cutting(replica, self.groups, self.cursors, bounds, self._wait_ms)
         self._configuration: Configuration | None = None
         self._ordered = self.base
         """`order` was called for everything below."""
@@ -109,12 +112,31 @@ class Pushing:
         if answer.upto > cursor.reached or answer.wanted > cursor.reached:
             self._counters.nonsense += 1
             return
+        self._note_voided(answer)
+        excess = cursor.more_excess(answer)
+        if excess and self._replica.leads:
+            self._replica.bound_uncounted(excess)
         cursor.take(answer)
         # A trim that an earlier leader began is brought to its end: somebody asked for it, and
         # shards that differ in where they begin serve nobody.
         self.trim = max(self.trim, min(answer.trimmed, self._replica.stable))
         if answer.wanted >= 0 and cursor.rewind(answer.wanted):
             self._counters.gaps += 1
+
+    def _wait_ms(self, id: AppendId) -> Milliseconds:
+        return self._patience.wait_ms(self._replica.ring.announcement(id), self._alarms.now)
+
+    def _note_voided(self, answer: Pushed) -> None:
+        """Who announced rows whose data hasn't come has held up everybody else. Rows of one answer
+        were waited for at the same time.
+        """
+        waited: dict[int, Milliseconds] = {}
+        for row, wait_ms in self.groups.rows_at(sorted(answer.voided)):
+            announced = self._replica.ring.announcement(row.id)
+            who = announced.who if announced is not None else -1
+            waited[who] = max(waited.get(who, 0), wait_ms)
+        for who, wait_ms in waited.items():
+            self._patience.held_up(who, wait_ms, self._alarms.now)
 
     def ask_counts(self) -> None:
         """Have every shard say what it has counted, also if nothing is pushed to it."""
@@ -203,6 +225,8 @@ class Pushing:
             stable=stable,
             trimmed=self.trim,
             answer_later=answer_later,
+            waits_ms=group.waits_ms if group else [],
+            announced_bytes=group.loads.get(cursor.setup.number, 0) if group else -1,
         )
         self._count(cursor, group)
         if group is not None:

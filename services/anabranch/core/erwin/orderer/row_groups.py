@@ -1,14 +1,15 @@
 """Row groups: consecutive rows, cut once in a fence, that go to every shard in one push."""
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
 from anabranch.core.erwin.protocol.rows import Row
 from anabranch.core.limits import MIB
-from anabranch.core.types import Position
+from anabranch.core.types import Milliseconds, Position
 
 
 class PushBounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +43,8 @@ class RowGroup:
     """Bytes of the records that each shard has to store."""
     size: int
     """Of all records, in bytes."""
+    waits_ms: list[Milliseconds] = field(default_factory=list[int])
+    """Mode st: how long a shard waits for each row's data. One for all if there is one."""
 
     @property
     def first(self) -> Position:
@@ -50,6 +53,10 @@ class RowGroup:
     @property
     def end(self) -> Position:
         return self.rows[-1].end
+
+    def wait_ms(self, nth: int) -> Milliseconds:
+        """Of this row."""
+        return self.waits_ms[nth if len(self.waits_ms) > 1 else 0] if self.waits_ms else 0
 
 
 class GroupsUnderWay:
@@ -81,6 +88,21 @@ class GroupsUnderWay:
         """The groups that end behind this position."""
         assert position >= self.first, "what all shards hold isn't kept"
         return (group for group in self._groups if group.end > position)
+
+    def rows_at(self, positions: Iterable[Position]) -> Iterator[tuple[Row, Milliseconds]]:
+        """The rows that begin at these positions and aren't held by all shards, with their waits.
+        Positions are in order.
+        """
+        groups = iter(self._groups)
+        group = next(groups, None)
+        for position in positions:
+            while group is not None and group.end <= position:
+                group = next(groups, None)
+            if group is None:
+                return
+            nth = bisect_left(group.rows, position, key=lambda row: row.first)
+            if group.rows[nth : nth + 1] and group.rows[nth].first == position:
+                yield group.rows[nth], group.wait_ms(nth)
 
     def release(self, upto: Position) -> Iterator[RowGroup]:
         """Remove and yield the groups that end at or before this position."""

@@ -14,6 +14,7 @@ from anabranch.core.erwin.orderer.config import SequencerConfig
 from anabranch.core.erwin.orderer.counters import OrdererCounters
 from anabranch.core.erwin.orderer.inspections import Inspections
 from anabranch.core.erwin.orderer.ordering import Ordering
+from anabranch.core.erwin.orderer.patience import Patience
 from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.shard_wishes import ShardWishes
 from anabranch.core.erwin.orderer.status import survey
@@ -60,6 +61,7 @@ class Sequencer(ServingMachine):
             self._alarms,
             bounds=config.bounds,
             counters=self.counters,
+            patience=Patience(limits.noop_ms),
         )
         self._draining = Draining(
             self.replica,

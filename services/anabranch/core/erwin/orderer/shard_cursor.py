@@ -40,6 +40,7 @@ class ShardCursor:
         """Of its own records."""
         self.bytes_given = 0
         self.last: Pushed | None = None
+        self._excess = 0
         self._rewound: Position = -1
         self._flights: deque[tuple[Position, int]] = deque()
         """Where each group with own records ends that isn't held yet, and the records' bytes."""
@@ -76,6 +77,7 @@ class ShardCursor:
         assert setup.number == self.setup.number
         if (setup.epoch, setup.primary) != (self.setup.epoch, self.setup.primary):
             self.doubt()
+            self._excess = 0
         self.setup = setup
 
     def give(self, group: RowGroup) -> None:
@@ -101,6 +103,12 @@ class ShardCursor:
         while self._flights and self._flights[0][0] <= self.held:
             self.bytes_under_way -= self._flights.popleft()[1]
         assert self.bytes_under_way >= 0
+
+    def more_excess(self, answer: Pushed) -> int:
+        """Bytes beyond what was announced that no answer of this primary has told of before."""
+        more = max(0, answer.excess_bytes - self._excess)
+        self._excess += more
+        return more
 
     def rewind(self, wanted: Position) -> bool:
         """Send again from here; False if that is under way already.

@@ -7,7 +7,7 @@ import msgspec
 
 from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
 from anabranch.core.sequencing.view import View
-from anabranch.core.types import LocalSequence, Nanoseconds, Position
+from anabranch.core.types import LocalSequence, Milliseconds, Nanoseconds, Position
 
 
 class ErwinLetterBase(msgspec.Struct, frozen=True, array_like=True):
@@ -38,6 +38,14 @@ class Push(ErwinLetterBase, frozen=True, kw_only=True, tag="push", gc=False):
     """It tells only what is stable, and the answer to the next push may say that this is known. A
     replica of an older release answers at once.
     """
+    waits_ms: list[Milliseconds] = []
+    """Mode st: how long to wait for the data of each row, one for all if there is one, and
+    `noop_ms` if there is none: after that its records are no-ops.
+    """
+    announced_bytes: int = -1
+    """Mode st: of this shard's rows, as clients have said when they announced them. -1: the leader
+    doesn't say.
+    """
 
 
 class Pushed(ErwinLetterBase, frozen=True, kw_only=True, tag="pushed", gc=False):
@@ -60,6 +68,13 @@ class Pushed(ErwinLetterBase, frozen=True, kw_only=True, tag="pushed", gc=False)
     """The push came behind a gap: send again from here, where the shard's rows end. -1: no gap."""
     obstacle: str = ""
     """Why the primary can't write what it was sent; empty if it can."""
+    voided: list[Position] = []
+    """Mode st: where rows of this shard begin that became no-ops since the answer before, some of
+    them if there are many.
+    """
+    excess_bytes: int = 0
+    """Mode st: of all batches that this primary has bound in this fence, beyond what was announced.
+    """
 
 
 class Stale(ErwinLetterBase, frozen=True, tag="stale", gc=False):

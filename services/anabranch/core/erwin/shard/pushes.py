@@ -21,6 +21,8 @@ from anabranch.core.types import MS, LocalSequence, Nanoseconds, Position
 
 ANSWER_MS = 50
 """So long an answer that may wait for the next push does wait: well below a leader's patience."""
+VOIDED_MAX = 1_000
+"""So many rows that became no-ops are named in an answer, the latest ones."""
 MARK_MS = 1_000
 """So long after the last push the watermarks are logged without one."""
 
@@ -33,9 +35,9 @@ class PendingPush:
 
     first: Position
     rows: list[Row]
-    missing: list[AppendId]
-    until: Nanoseconds
-    """When what is missing becomes no-ops (LazyLog, 5.4)."""
+    missing: dict[AppendId, Nanoseconds]
+    """Each with the time when it becomes no-ops (LazyLog, 5.4)."""
+    announced_bytes: int
 
 
 class Pushes:
@@ -54,7 +56,11 @@ class Pushes:
         self._contents = contents
         self._unordered = unordered
         self._pending: deque[PendingPush] = deque()
-        self._noop_alarm: Alarm | None = None
+        self._noop_alarm: tuple[Nanoseconds, Alarm] | None = None
+        self._voided: list[Position] = []
+        """Where rows begin that became no-ops; the leader is to be told."""
+        self._excess = 0
+        """Bytes that clients have sent beyond what they had announced, in this fence."""
         self._effects = effects
         self._alarms = alarms
         self._counters = counters
@@ -83,6 +89,7 @@ class Pushes:
     def reset(self) -> None:
         """The role or the epoch is another: the leader is answered when it pushes again."""
         self._pending.clear()
+        self._voided, self._excess = [], 0
         self._leader = ""
         self._owes, self._wanted, self._told = False, -1, _NOTHING
 
@@ -141,6 +148,7 @@ class Pushes:
         self._counters.fences += 1
         self._told = _NOTHING
         self._pending.clear()
+        self._voided, self._excess = [], 0
         contents.storage.replace_tail(to, letter.fence)
         assert contents.storage.fence == letter.fence
 
@@ -151,28 +159,46 @@ class Pushes:
         if contents.mode is Mode.M:
             contents.append(letter.first, letter.rows, letter.batches)
             return
-        own = [row.id for row in letter.rows if row.shard == contents.number]
-        until = self._alarms.now + self._limits.noop_ms * MS
-        missing = self._unordered.lacks(own)
-        self._pending.append(PendingPush(letter.first, letter.rows, missing, until))
+        waits = letter.waits_ms or [self._limits.noop_ms]
+        assert len(waits) in (1, len(letter.rows)), "a row has one wait"
+        waits = waits * len(letter.rows) if len(waits) == 1 else waits
+        own = {
+            row.id: self._alarms.now + min(wait_ms, self._limits.noop_ms) * MS
+            for row, wait_ms in zip(letter.rows, waits, strict=True)
+            if row.shard == contents.number
+        }
+        missing = {id: own[id] for id in self._unordered.lacks(own)}
+        announced = letter.announced_bytes
+        self._pending.append(PendingPush(letter.first, letter.rows, missing, announced))
 
     def _bind(self) -> None:
         """Log rows whose data is here, and those for whose data the time is over."""
         assert not self._pending or self._contents.map.end == self._pending[0].first
         while self._pending:
             push = self._pending[0]
-            push.missing = self._unordered.lacks(push.missing)
-            if push.missing and self._alarms.now < push.until:
-                self._wait_until(push.until)
+            lacked = self._unordered.lacks(push.missing)
+            push.missing = {id: push.missing[id] for id in lacked}
+            until = max(push.missing.values(), default=0)
+            if self._alarms.now < until:
+                self._wait_until(until)
                 return
             # The item decides about no-ops: a replica that does have the data drops it.
             batches = self._unordered.batches_of(push.rows)
+            own = (row for row in push.rows if row.shard == self._contents.number)
+            if push.announced_bytes >= 0:
+                self._excess += max(0, sum(map(len, batches)) - push.announced_bytes)
+            voided = [row.first for row, batch in zip(own, batches, strict=True) if not batch]
+            self._voided = (self._voided + voided)[-VOIDED_MAX:]
             self._contents.append(push.first, push.rows, batches)
             self._pending.popleft()
 
     def _wait_until(self, time: Nanoseconds) -> None:
-        if self._noop_alarm is None:
-            self._noop_alarm = self._alarms.at(time, self._wake)
+        if self._noop_alarm is not None:
+            at, alarm = self._noop_alarm
+            if at == time:
+                return
+            alarm.cancel()
+        self._noop_alarm = time, self._alarms.at(time, self._wake)
 
     def _wake(self) -> None:
         """The end of the step binds what is due."""
@@ -210,7 +236,10 @@ class Pushes:
             stable=contents.marks.stable,
             wanted=self._wanted,
             obstacle=contents.storage.obstacle,
+            voided=self._voided,
+            excess_bytes=self._excess,
         )
+        self._voided = []
         self._wanted = -1
         self._effects.append(Send(self._leader, answer))
 

@@ -10,12 +10,14 @@ after this one was acknowledged or given up: its producer's lowest sequence, or 
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from anabranch.core.alarms import Alarms
+from anabranch.core.askers import principal_of
+from anabranch.core.budget import Budget
 from anabranch.core.errors import (
     BadRequest,
     Overloaded,
@@ -78,6 +80,8 @@ class Datum:
     batch: bytes
     lowest: int
     arrived: Nanoseconds
+    who: int
+    """Whose share of the room it takes."""
     sent: Nanoseconds = 0
     """When a client had sent it. 0: it came from another replica, perhaps long after that."""
 
@@ -107,7 +111,6 @@ class Unordered:
         alarms: Alarms,
         counters: ErwinShardCounters,
     ) -> None:
-        self.bytes = 0
         self._shard = shard
         self._limits = limits
         self._replica = replica
@@ -126,11 +129,17 @@ class Unordered:
         self._opened = 0
         """The epoch whose opening is in this replica's log; and the opening's place."""
         self._opened_at = 0
-        self._suspects = (0, 0)
-        """Bytes that may be orphans, and until when that is not counted again."""
+        self._room = Budget(limits.unordered_bytes_max)
+        """Shared by those who send data: some of it may never be ordered."""
+        self._suspects: tuple[dict[int, int], Nanoseconds] = {}, 0
+        """Bytes that may be orphans, by holder; and until when they aren't counted again."""
 
     def __len__(self) -> int:
         return len(self._data)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._room.used
 
     @property
     def may_be_sealed(self) -> bool:
@@ -165,10 +174,11 @@ class Unordered:
             self._counters.stored_again += 1
         else:
             assert id not in self._bound
-            self._check_room(len(message.batch))
+            who = principal_of(token) or _holder(id)
+            self._check_room(who, len(message.batch))
             self._counters.stored += 1
             now = self._alarms.now
-            self._add(id, Datum(message.batch, message.lowest, arrived=now, sent=now))
+            self._add(id, Datum(message.batch, message.lowest, now, who, sent=now))
             self._replica.log.note(_pack(KeptData(message.lowest, message.batch)))
         answer = Reply(token, Stored())
         self._replica.log.journal.when_stored(lambda: self._effects.append(answer))
@@ -195,32 +205,35 @@ class Unordered:
         if not matches(held, digest_of_records(batch, batches.peek(batch))):
             raise RequestReused
 
-    def _check_room(self, size: int) -> None:
+    def _check_room(self, who: int, size: int) -> None:
         """Possible orphans take room of their own: otherwise they could keep out the appends whose
         rows show that they are orphans.
         """
-        limit, name = self._limits.unordered_bytes_max, "unordered_bytes_max"
-        if self.bytes + size <= limit:
+        room = self._room
+        if size <= room.room(who):
             return
-        if self.bytes + size - min(limit, self._count_suspects()) > limit:
-            raise Overloaded(f"unordered data of shard {self._shard}", limit, name)
+        suspects = self._count_suspects()
+        spare = min(room.limit, sum(suspects.values()))
+        own = min(spare, suspects.get(who, 0), room.held(who))
+        if size > room.room(who, spare=spare, spare_of_who=own):
+            what = f"this client's share of unordered data of shard {self._shard}"
+            raise Overloaded(what, room.limit, "unordered_bytes_max")
 
-    def _count_suspects(self) -> int:
+    def _count_suspects(self) -> dict[int, int]:
         found, until = self._suspects
         now = self._alarms.now
         if now >= until:
             old = now - self._limits.orphan_ms * MS
-            found = sum(
-                len(datum.batch)
-                for id, datum in self._data.items()
-                if datum.arrived < old and id not in self._bound
-            )
+            found = dict[int, int]()
+            for id, datum in self._data.items():
+                if datum.arrived < old and id not in self._bound:
+                    found[datum.who] = found.get(datum.who, 0) + len(datum.batch)
             self._suspects = found, now + 1_000 * MS
         return found
 
     # Binding.
 
-    def lacks(self, ids: Sequence[AppendId]) -> list[AppendId]:
+    def lacks(self, ids: Iterable[AppendId]) -> list[AppendId]:
         """Those whose data isn't here."""
         return [id for id in ids if id not in self._data]
 
@@ -281,7 +294,7 @@ class Unordered:
             self._bound[row.id] = binding
             if batch and row.id not in self._data:
                 # A new fence may void the row, and this replica got the batch in no other way.
-                self._add(row.id, Datum(batch, 0, self._alarms.now))
+                self._add(row.id, Datum(batch, 0, self._alarms.now, _holder(row.id)))
         for id in head.voided:
             self._voided.add(id)
             if id not in self._bound:
@@ -346,19 +359,18 @@ class Unordered:
     def _keep(self, lowest: int, batch: bytes) -> None:
         id = AppendId.of(batches.peek(batch))
         if id not in self._data and id not in self._known.ids and id not in self._voided.ids:
-            self._add(id, Datum(batch, lowest, self._alarms.now))
+            self._add(id, Datum(batch, lowest, self._alarms.now, _holder(id)))
 
     def _add(self, id: AppendId, datum: Datum) -> None:
         assert id not in self._data
         self._data[id] = datum
         self._producers.setdefault(id.producer, {})[id] = None
-        self.bytes += len(datum.batch)
+        self._room.hold(datum.who, len(datum.batch))
 
     def _remove(self, id: AppendId) -> Datum | None:
         datum = self._data.pop(id, None)
         if datum is not None:
-            self.bytes -= len(datum.batch)
-            assert self.bytes >= 0
+            self._room.give(datum.who, len(datum.batch))
             ids = self._producers[id.producer]
             del ids[id]
             if not ids:
@@ -407,6 +419,13 @@ class Unordered:
             if id not in self._bound:
                 found.append(id)
         return found
+
+
+def _holder(id: AppendId) -> int:
+    """Whose share a batch takes where clients aren't told apart: its producer's. Connections end
+    before what came over them is ordered. Principals are numbered from 1.
+    """
+    return -1 - id.producer
 
 
 def _is_below(id: AppendId, later: AppendId, lowest: int) -> bool:

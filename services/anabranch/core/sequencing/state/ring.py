@@ -1,10 +1,12 @@
 """The appends that a sequencing replica holds and that aren't ordered yet."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.types import Nanoseconds
 
 ENTRY_BYTES = 256
 """What an entry takes in memory beside its batch."""
@@ -31,6 +33,14 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return ENTRY_BYTES + len(self.batch) + len(self.shard)
 
 
+class Announcement(NamedTuple):
+    """How an append came to this member; known until it leaves the ring, and in this life only."""
+
+    who: int
+    """The principal of the client that sent it (`core/askers.py`)."""
+    at: Nanoseconds
+
+
 class Ring:
     """In the order in which the appends came. An append that was acknowledged before another one
     was sent comes before it in every ring of the view (LazyLog, 4.2).
@@ -40,6 +50,7 @@ class Ring:
         self.records = 0
         self.bytes = 0
         self._entries: dict[AppendId, Entry] = {}
+        self._announcements: dict[AppendId, Announcement] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -50,19 +61,26 @@ class Ring:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Entry, announced: Announcement | None = None) -> None:
         assert entry.id not in self._entries, "an append is in a ring once"
         assert entry.count > 0
         self._entries[entry.id] = entry
+        if announced is not None:
+            self._announcements[entry.id] = announced
         self.records += entry.count
         self.bytes += entry.cost
 
     def get(self, id: AppendId) -> Entry | None:
         return self._entries.get(id)
 
+    def announcement(self, id: AppendId) -> Announcement | None:
+        """None: another member or an earlier life had it first, or it isn't here."""
+        return self._announcements.get(id)
+
     def remove(self, id: AppendId) -> Entry | None:
         """None if it isn't here."""
         entry = self._entries.pop(id, None)
+        self._announcements.pop(id, None)
         if entry is not None:
             self.records -= entry.count
             self.bytes -= entry.cost

@@ -10,7 +10,7 @@ from anabranch.core.records.batch import peek
 from anabranch.core.records.digest import UNKNOWN, digest_of_records
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.state.duplicates import Duplicates, KnownAppends
-from anabranch.core.sequencing.state.ring import Entry, Ring
+from anabranch.core.sequencing.state.ring import Announcement, Entry, Ring
 from anabranch.core.types import Nanoseconds, Position
 
 
@@ -37,9 +37,15 @@ class State:
         """As many records are ordered or in the ring."""
         return self.ordered + self.ring.records
 
-    def add(self, entry: Entry, lowest: int, now: Nanoseconds) -> None:
+    def add(
+        self,
+        entry: Entry,
+        lowest: int,
+        now: Nanoseconds,
+        announced: Announcement | None = None,
+    ) -> None:
         """A new append."""
-        self.ring.add(entry)
+        self.ring.add(entry, announced)
         self.known.add(entry.id, now, digest_of_entry(entry), entry.shard)
         self.known.heard(entry.id, lowest, now)
 

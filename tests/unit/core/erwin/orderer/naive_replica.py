@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.state.ring import Entry, Ring
+from anabranch.core.sequencing.state.ring import Announcement, Entry, Ring
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Position
 
@@ -28,15 +28,23 @@ class NaiveReplica:
         )
         self.unstable: list[tuple[Position, list[Entry]]] = []
         """Ordered here from these positions on; some member may not have dropped it."""
+        self.uncounted = 0
         self._taken = 0
         self._sequence = 0
 
-    def append(self, size: int, *, count: int = 1, shard: str = "") -> Entry:
+    def append(
+        self,
+        size: int,
+        *,
+        count: int = 1,
+        shard: str = "",
+        announced: Announcement | None = None,
+    ) -> Entry:
         id = AppendId(1, 0, self._sequence)
         self._sequence += count
         batch = b"" if shard else b"%d" % id.sequence + b"x" * size
         entry = Entry(id, count, size, batch, shard)
-        self.ring.add(entry)
+        self.ring.add(entry, announced)
         return entry
 
     def take(self, *, bytes_max: int, count_max: int) -> list[Entry]:
@@ -62,6 +70,9 @@ class NaiveReplica:
             self._taken -= 1
             dropped.append(entry)
         assert upto == self.ordered
+
+    def bound_uncounted(self, size: int) -> None:
+        self.uncounted += size
 
     def drop(self) -> None:
         """All members have dropped what is ordered."""

@@ -9,6 +9,7 @@ from tests.unit.core.erwin.orderer.naive_shard import NaiveShard
 from anabranch.core.alarms import Alarms
 from anabranch.core.erwin.orderer.counters import OrdererCounters
 from anabranch.core.erwin.orderer.ordering import Ordering
+from anabranch.core.erwin.orderer.patience import Patience
 from anabranch.core.erwin.orderer.row_groups import PushBounds
 from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, Stale
 from anabranch.core.erwin.protocol.rows import Mode
@@ -16,6 +17,7 @@ from anabranch.core.machine import Effect, Reply, Send, SetTimer
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.types import MS, Position
 
+NOOP_MS = 1_600
 BOUNDS = PushBounds(group_bytes=100, group_rows=5, groups_max=6, bytes_max=400, retry_ms=200)
 
 
@@ -51,6 +53,7 @@ class Stage:
             self.alarms,
             bounds=self.bounds,
             counters=self.counters,
+            patience=Patience(NOOP_MS),
         )
         self.replica.on_order = self._ordered
         self.timer: int | None = None

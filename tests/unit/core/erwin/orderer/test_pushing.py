@@ -1,15 +1,20 @@
 """What a leader sends to its shards, letter by letter."""
 
+from collections.abc import Sequence
+
 from tests.unit.core.erwin.orderer.naive_shard import NaiveShard
-from tests.unit.core.erwin.orderer.stage import Stage
+from tests.unit.core.erwin.orderer.stage import NOOP_MS, Stage
 
+from anabranch.core.erwin.orderer.patience import LEAST_PART
 from anabranch.core.erwin.protocol.letters import Push, Pushed, Stale
-from anabranch.core.erwin.protocol.rows import Fence
+from anabranch.core.erwin.protocol.rows import Fence, Mode
+from anabranch.core.sequencing.state.ring import Announcement
+from anabranch.core.types import MS
 
 
-def stage_of(shards: int = 1, *, appends: int = 0) -> Stage:
+def stage_of(shards: int = 1, *, appends: int = 0, mode: Mode = Mode.M) -> Stage:
     """A leader whose shards know its fence; so many row groups are under way."""
-    stage = Stage([NaiveShard(number) for number in range(shards)])
+    stage = Stage([NaiveShard(number) for number in range(shards)], mode)
     stage.lead()
     stage.round()
     stage.wait()
@@ -30,7 +35,14 @@ def firsts(stage: Stage) -> list[int]:
 
 
 def pushed(
-    *, upto: int, wanted: int = -1, stable: int = 0, trimmed: int = 0, fence: Fence | None = None
+    *,
+    upto: int,
+    wanted: int = -1,
+    stable: int = 0,
+    trimmed: int = 0,
+    fence: Fence | None = None,
+    voided: Sequence[int] = (),
+    excess_bytes: int = 0,
 ) -> Pushed:
     return Pushed(
         fence=fence or Fence(1, 1),
@@ -39,6 +51,8 @@ def pushed(
         trimmed=trimmed,
         stable=stable,
         wanted=wanted,
+        voided=list(voided),
+        excess_bytes=excess_bytes,
     )
 
 
@@ -245,3 +259,46 @@ def test_a_configuration_of_a_later_view_ends_the_lead() -> None:
     assert stage.replica.view is not None
     stage.replica.view = None
     assert stage.ordering.leader == "q0"
+
+
+def announce(stage: Stage, who: int, *, age_ms: int = 0) -> None:
+    announced = Announcement(who, stage.alarms.now - age_ms * MS)
+    stage.replica.append(10, shard="s0", announced=announced)
+
+
+def waits(stage: Stage) -> list[int]:
+    return [wait for letter in taken(stage) for wait in letter.waits_ms]
+
+
+def test_who_announces_what_never_comes_holds_up_nobody_again() -> None:
+    """Each group of announcements without data kept everybody's positions for `noop_ms`."""
+    bad, good = 1, 2
+    stage = stage_of(mode=Mode.ST)
+    announce(stage, bad)
+    announce(stage, good)
+    stage.settle()
+    assert waits(stage) == [NOOP_MS], "one for both"
+    stage.wait(NOOP_MS)
+    announce(stage, bad)
+    announce(stage, good)
+    announce(stage, good, age_ms=1_000)
+    answer(stage, pushed(upto=2, voided=[0]))
+    stage.replica.drop()
+    stage.settle()
+    assert waits(stage) == [NOOP_MS // LEAST_PART, NOOP_MS, NOOP_MS - 1_000]
+
+
+def test_what_was_sent_beyond_what_was_announced_is_counted_once() -> None:
+    stage = stage_of(mode=Mode.ST)
+    announce(stage, 1)
+    stage.settle()
+    (letter,) = taken(stage)
+    assert letter.announced_bytes == 10
+    answer(stage, pushed(upto=0, excess_bytes=70))
+    answer(stage, pushed(upto=0, excess_bytes=70))
+    answer(stage, pushed(upto=1, excess_bytes=100))
+    assert stage.replica.uncounted == 100
+    stage.shards[0].take_over()
+    stage.configure()
+    answer(stage, pushed(upto=1, excess_bytes=5), sender=stage.shards[0].primary)
+    assert stage.replica.uncounted == 105, "another primary counts from 0"

@@ -177,6 +177,8 @@ class Stage(NodeStage):
         stable: Position = 0,
         trimmed: Position = 0,
         answer_later: bool = False,
+        waits_ms: Sequence[int] = (),
+        announced_bytes: int = -1,
     ) -> None:
         letter = Push(
             fence=fence,
@@ -187,6 +189,8 @@ class Stage(NodeStage):
             stable=stable,
             trimmed=trimmed,
             answer_later=answer_later,
+            waits_ms=list(waits_ms),
+            announced_bytes=announced_bytes,
         )
         self.nodes[node].give(Received(LEADER, letter))
         self.settle()
