@@ -93,8 +93,8 @@ class Replayed:
 class Journal(Protocol):
     """The log of commands: entries are numbered from 1, one `append` is all there or not at all.
 
-    `recover` comes first and once. `append` is called by one thread; `save_snapshot` may run at the
-    same time in another.
+    `recover` comes first and once. `append` is called by one thread at a time; `save_snapshot` may
+    run at the same time in another.
     """
 
     def recover(self) -> Recovered: ...
@@ -113,6 +113,16 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class PromptJournal(Journal, Protocol):
+    """A journal that knows whether its appends wait for a disk."""
+
+    @property
+    def prompt(self) -> bool:
+        """The next one doesn't: an event loop may do it by itself."""
+        ...
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ from anabranch.core.storage.journal import HEADER_BYTES, SEAL_BYTES, Group, Head
 from anabranch.ports import Disk, File, Recovered, Replayed
 from anabranch.shell.journal.readback import Places
 from anabranch.shell.journal.replay import PART, Kept, Replay, Tail, groups, look
+from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
 
 SEGMENT_BYTES = 64 << 20
 AHEAD_BYTES = 256 << 10
@@ -39,6 +40,8 @@ class FileJournal:
         """`noted`: entries up to this one are known to have been durable, from outside."""
         assert segment_bytes > 0
         assert ahead_bytes > 0
+        self.prompt = isinstance(disk, UnsyncedDisk)
+        """Entries go to the page cache, and nobody waits until they are on the disk."""
         self._disk = disk
         self._cluster = cluster
         self._segment_bytes = segment_bytes

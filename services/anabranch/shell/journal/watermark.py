@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from anabranch.core.errors import StorageFailed, StorageFull
-from anabranch.ports import File, Journal, RecordJournal, Recovered, Replayed
+from anabranch.ports import File, Journal, PromptJournal, RecordJournal, Recovered, Replayed
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.replay import PART
 
@@ -119,7 +119,7 @@ class NotedJournal:
             # The entries are durable already. If the disk fails, the next append says it.
             with suppress(StorageFull, StorageFailed):
                 self._file.note(self._mark)
-                if self._now() - self._synced >= SYNC_S:
+                if self._is_sync_due:
                     self._sync()
         return last
 
@@ -131,6 +131,10 @@ class NotedJournal:
         with suppress(StorageFull, StorageFailed):
             self._sync()
             self._file.close()
+
+    @property
+    def _is_sync_due(self) -> bool:
+        return self._now() - self._synced >= SYNC_S
 
     def _sync(self) -> None:
         self._file.sync()
@@ -145,6 +149,12 @@ class NotedRecordJournal(NotedJournal):
     ) -> None:
         super().__init__(journal, file, now)
         self._records = journal
+        self._prompt = isinstance(journal, PromptJournal) and journal.prompt
+
+    @property
+    def prompt(self) -> bool:
+        """Once in a while an append waits for the note."""
+        return self._prompt and not self._is_sync_due
 
     def recover(self) -> Recovered:
         found = super().recover()

@@ -1,5 +1,6 @@
 """What machines want stored: the journal in one thread, snapshots in another, what is read back
-from it in more, objects as tasks.
+from it in more, objects as tasks. Small groups of a journal that waits for no disk are appended at
+once.
 
 Every effect is answered by one event (duty 2 of a driver). Only an error of the house's own
 hierarchy is an answer; any other is a bug in a store, and stops the process like one in a machine.
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from anabranch.core.errors import AnabranchError, BadName
+from anabranch.core.limits import KIB
 from anabranch.core.machine import (
     DeleteObjects,
     EntriesRead,
@@ -45,7 +47,7 @@ from anabranch.core.machine import (
 )
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import ObjectId
-from anabranch.ports import Journal, ObjectStore, RecordJournal, StoredObject
+from anabranch.ports import Journal, ObjectStore, PromptJournal, RecordJournal, StoredObject
 from anabranch.shell.objects import quarantine
 from anabranch.shell.telemetry.log import Log
 
@@ -54,6 +56,11 @@ RETRY_S = 5.0
 
 _READERS = 2
 """Threads that read the journal back: a slow disk must not make every reader wait for one."""
+
+PROMPT_BYTES_MAX = 64 * KIB
+"""A group of so many bytes is appended by the event loop itself where the journal is prompt: to
+hand it to a thread, and to be woken by that, costs several times what copying it does.
+"""
 
 Work = Future[Any] | asyncio.Future[Any]
 Stored = (
@@ -108,6 +115,7 @@ class Storing:
         self._journal_thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._snapshot_thread = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
         self._readback_threads = ThreadPoolExecutor(_READERS, thread_name_prefix="readback")
+        self._prompt = journal if isinstance(journal, PromptJournal) else None
         self._persisting = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._troubles: dict[str, str] = {}
@@ -155,6 +163,10 @@ class Storing:
         self._persisting = True
         self.counters.groups += 1
         self.counters.entries += len(group.entries)
+        prompt = self._prompt
+        if prompt and prompt.prompt and sum(map(len, group.entries)) <= PROMPT_BYTES_MAX:
+            self._persisted(node, _done(prompt, group.entries))
+            return
         work = self._journal_thread.submit(self._journal.append, group.entries)
         self._from_thread(work, partial(self._persisted, node))
 
@@ -320,6 +332,16 @@ class Storing:
             self._log.warning("storage refused", where=what, code=error.code, reason=error.message)
         self._troubles[what] = error.code
         return error
+
+
+def _done(journal: Journal, entries: Sequence[bytes]) -> Work:
+    """An append that is over, as work that a thread has done."""
+    work = Future[Any]()
+    try:
+        work.set_result(journal.append(entries))
+    except AnabranchError as error:
+        work.set_exception(error)
+    return work
 
 
 def _ids(found: Sequence[StoredObject]) -> list[ObjectId]:

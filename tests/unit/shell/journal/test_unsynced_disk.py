@@ -52,3 +52,8 @@ def test_a_journal_on_it_is_whole_after_its_process_ended(disk: UnsyncedDisk) ->
     found = FileJournal(disk, "c").recover()
     assert found.snapshot is not None
     assert (found.snapshot.index, found.entries) == (10, entries[10:])
+
+
+def test_only_a_journal_on_it_is_prompt(disk: UnsyncedDisk, tmp_path: Path) -> None:
+    assert FileJournal(disk, "c").prompt
+    assert not FileJournal(RealDisk(str(tmp_path)), "c").prompt

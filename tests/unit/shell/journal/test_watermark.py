@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from anabranch.core.errors import JournalBehind, JournalCorrupt, StorageFailed, StorageFull
-from anabranch.ports import Recovered
+from anabranch.ports import Disk, Recovered
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
+from anabranch.shell.journal.unsynced_disk import UnsyncedDisk
 from anabranch.shell.journal.watermark import (
     FILE,
+    SYNC_S,
     NotedJournal,
     NotedRecordJournal,
     Watermark,
@@ -119,3 +121,21 @@ def test_a_note_without_an_intact_line_is_not_taken_for_none(
     (tmp_path / FILE).write_bytes(b"")
     with pytest.raises(StorageFailed):
         file.read()
+
+
+def test_it_is_as_prompt_as_its_journal_until_the_note_is_to_be_synced(
+    file: WatermarkFile, tmp_path: Path
+) -> None:
+    def opened(disk: Disk) -> NotedRecordJournal:
+        journal = NotedRecordJournal(FileJournal(disk, "c"), file, lambda: seconds)
+        journal.recover()
+        return journal
+
+    seconds = 0.0
+    assert not opened(RealDisk(str(tmp_path / "synced"))).prompt
+    journal = opened(UnsyncedDisk(RealDisk(str(tmp_path / "unsynced"))))
+    assert journal.prompt
+    seconds = SYNC_S
+    assert not journal.prompt
+    journal.append([b"x"])
+    assert journal.prompt

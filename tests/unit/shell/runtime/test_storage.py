@@ -2,12 +2,13 @@
 
 import asyncio
 import io
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
 
-from anabranch.core.errors import ObjectExists, StorageFailed, Unavailable
+from anabranch.core.errors import ObjectExists, StorageFailed, StorageFull, Unavailable
 from anabranch.core.machine import (
     Buffer,
     DeleteObjects,
@@ -22,6 +23,7 @@ from anabranch.core.machine import (
     ObjectsReturned,
     Persist,
     Persisted,
+    PersistFailed,
     PurgeQuarantine,
     PutFailed,
     PutObject,
@@ -73,12 +75,12 @@ class Store(MemoryStore):
 
 
 class Stage:
-    def __init__(self) -> None:
+    def __init__(self, journal: MemoryJournal | None = None) -> None:
         self.events: asyncio.Queue[tuple[str, Event]] = asyncio.Queue()
         self.failures: list[str] = []
         self.lines = io.StringIO()
         self.store = Store()
-        journal = MemoryJournal()
+        journal = journal or MemoryJournal()
         journal.recover()
         log = Log(Clock().now, stream=self.lines)
         self.storing = Storing(
@@ -99,9 +101,28 @@ class Stage:
         return [event for _, event in found]
 
 
-def run(scene: Callable[[Stage], Coroutine[Any, Any, None]]) -> None:
+class PromptMemory(MemoryJournal):
+    """Notes which thread appends; full after so many groups."""
+
+    prompt = True
+    room = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[threading.Thread] = []
+
+    def append(self, entries: Sequence[bytes]) -> int:
+        self.threads.append(threading.current_thread())
+        if len(self.threads) > self.room:
+            raise StorageFull("the journal")
+        return super().append(entries)
+
+
+def run(
+    scene: Callable[[Stage], Coroutine[Any, Any, None]], journal: MemoryJournal | None = None
+) -> None:
     async def staged() -> None:
-        stage = Stage()
+        stage = Stage(journal)
         try:
             await asyncio.wait_for(scene(stage), 30)
         finally:
@@ -230,3 +251,22 @@ def test_an_error_that_is_not_ours_is_a_bug_and_no_answer() -> None:
         assert stage.events.empty()
 
     run(scene)
+
+
+def test_only_small_groups_of_a_prompt_journal_are_appended_by_the_loop() -> None:
+    journal = PromptMemory()
+
+    async def scene(stage: Stage) -> None:
+        stage.storing.perform("node", Persist([b"small", bytes(storage.PROMPT_BYTES_MAX - 5)]))
+        assert stage.events.get_nowait() == ("node", Persisted(2))
+        assert await stage.answered(Persist([bytes(storage.PROMPT_BYTES_MAX + 1)])) == [
+            Persisted(3)
+        ]
+        stage.storing.perform("node", Persist([b"no room"]))
+        _, failed = stage.events.get_nowait()
+        assert isinstance(failed, PersistFailed)
+        assert failed.error.code == "storage-full"
+        loops = threading.current_thread()
+        assert [each is loops for each in journal.threads] == [True, False, True]
+
+    run(scene, journal)
