@@ -246,9 +246,7 @@ class Host:
         try:
             self._settle(self._now())
             self._turn_comes = False
-            for caller in self._answered:
-                caller.flush()
-            self._answered.clear()
+            self._flush()
             self._set_alarm()
             whole = True
         finally:
@@ -259,7 +257,7 @@ class Host:
         """Events until there are none, then one timer, and so on.
 
         So a timer set for `now` fires at the end of the turn and has seen all of it, which is what
-        batching relies on.
+        batching relies on. Whoever was answered by then doesn't wait for what the timer leads to.
         """
         events, counters = self._events, self.counters
         while True:
@@ -274,9 +272,17 @@ class Host:
             due = self._timers.due(now)
             if due is None:
                 return
+            self._flush()
             counters.timers += 1
             node, key = due
             events.append((node, self._machines[node], TimerFired(key)))
+
+    def _flush(self) -> None:
+        answered = self._answered
+        if answered:
+            self._answered = {}
+            for caller in answered:
+                caller.flush()
 
     def _perform(self, node: str, effects: Effects) -> None:
         """In the order given. The commonest come first."""

@@ -179,6 +179,27 @@ def test_events_come_in_order_and_a_timer_for_now_sees_the_whole_turn() -> None:
     run(scene())
 
 
+def test_replies_go_out_before_a_timer_for_now() -> None:
+    async def scene() -> None:
+        here = Ear()
+
+        def rule(event: Event) -> Sequence[Effect]:
+            match event:
+                case Request(token):
+                    return (SetTimer("end", 0), Reply(token, Appended(token)))
+                case _:
+                    here.told.append(type(event).__name__)
+                    return ()
+
+        puppet = Puppet(rule)
+        async with Stage(node=puppet) as stage:
+            stage.host.seat(NODE, here).ask(1, Survey())
+            await puppet.heard(2)
+            assert here.told[1:] == ["flush", "TimerFired"]
+
+    run(scene())
+
+
 def test_replies_of_a_turn_are_flushed_once_and_only_to_who_is_there() -> None:
     async def scene() -> None:
         puppet = Puppet(lambda event: [Reply(t, Appended(t)) for t in tokens_of(event)])

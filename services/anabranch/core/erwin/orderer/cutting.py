@@ -59,17 +59,13 @@ class Cutting:
         )
 
     def _gather(self) -> None:
-        if self._full:
+        room = self._bounds.group_bytes - self._gathered_bytes
+        rows = self._bounds.group_rows - len(self._gathered)
+        if room <= 0 or rows <= 0:
             return
-        bounds = self._bounds
-        assert self._gathered_bytes < bounds.group_bytes
-        assert len(self._gathered) < bounds.group_rows
-        entries = self._replica.take(
-            bytes_max=bounds.group_bytes - self._gathered_bytes,
-            count_max=bounds.group_rows - len(self._gathered),
-        )
-        self._gathered += entries
-        self._gathered_bytes += sum(entry.size for entry in entries)
+        for entry in self._replica.take(bytes_max=room, count_max=rows):
+            self._gathered.append(entry)
+            self._gathered_bytes += entry.size
 
     def _shards_of(self, configuration: Configuration) -> list[int]:
         """A shard for each gathered append, up to the first whose shard isn't known."""

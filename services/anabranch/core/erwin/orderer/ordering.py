@@ -135,12 +135,17 @@ class Ordering:
 
     def settle(self) -> None:
         self.stirred = False
-        if self.pushing is not None:
-            self.pushing.trim = max(self.pushing.trim, self._trims.begun(self._replica.stable))
-            self.pushing.settle()
-            self.counters.trims += self._trims.done(self.pushing.trimmed)
+        pushing, trims = self.pushing, self._trims
+        if pushing is not None and len(trims):
+            pushing.trim = max(pushing.trim, trims.begun(self._replica.stable))
+        if pushing is not None:
+            pushing.settle()
+        if not len(trims):
+            return
+        if pushing is not None:
+            self.counters.trims += trims.done(pushing.trimmed)
         if self.leading is None:
-            self._trims.abandon("")
+            trims.abandon("")
 
     def _started(self, view: View) -> None:
         """Whatever was pushed by an earlier start is void from `ordered` on: this one may cut other

@@ -57,6 +57,8 @@ class Pushing:
         self._configuration: Configuration | None = None
         self._ordered = self.base
         """`order` was called for everything below."""
+        self._complete = False
+        """Every shard is known to take part."""
         self._watching = False
         self._closed = False
 
@@ -103,6 +105,7 @@ class Pushing:
         for number in self.cursors.keys() - present.keys():
             # A shard is removed when everything on it is trimmed: no group here waits for it.
             del self.cursors[number]
+        self._complete = False
 
     def answered(self, sender: str, answer: Pushed) -> None:
         """An answer counts if it is of this fence and of the shard's primary of today."""
@@ -176,6 +179,8 @@ class Pushing:
         self._watch()
 
     def _order(self) -> None:
+        if not len(self.groups):
+            return
         held = min((each.held for each in self.cursors.values()), default=self.groups.first)
         ids: list[AppendId] = []
         positions: list[Position] = []
@@ -189,7 +194,9 @@ class Pushing:
             self._replica.order(ids, positions, self._ordered)
 
     def _cut(self, configuration: Configuration) -> None:
-        if not self.cursors or not all(each.takes_part for each in self.cursors.values()):
+        if not self._complete:
+            self._complete = all(each.takes_part for each in self.cursors.values())
+        if not self._complete or not self.cursors:
             return
         while (group := self._cutting.next_group(configuration)) is not None:
             self.groups.add(group)
@@ -201,9 +208,9 @@ class Pushing:
 
     def _send(self, cursor: ShardCursor) -> None:
         """The rows that it wasn't sent; without any, whatever else it has yet to be told."""
-        current = cursor.greeted and cursor.knows(stable=self._replica.stable, trimmed=self.trim)
         if cursor.sent == self.groups.end:
-            if not current:
+            stable = self._replica.stable
+            if not cursor.greeted or not cursor.knows(stable=stable, trimmed=self.trim):
                 known = cursor.greeted and cursor.fenced and cursor.told_trimmed >= self.trim
                 self._push(cursor, None, answer_later=known)
             return

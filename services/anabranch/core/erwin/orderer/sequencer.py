@@ -30,6 +30,7 @@ from anabranch.core.machine import (
 )
 from anabranch.core.sequencing.checks import check
 from anabranch.core.sequencing.controller.draining import Draining
+from anabranch.core.sequencing.letters import Dropped
 from anabranch.core.sequencing.messages import (
     Append,
     AppendMeta,
@@ -81,6 +82,7 @@ class Sequencer(ServingMachine):
         self._directories = Directories(config.mode)
         self._control: tuple[Nanoseconds, Control] | None = None
         """What the controller that leads has said last, and when."""
+        self._orders_soon = False
         self._mode = config.mode
         """As the controllers say; they keep the mode that the log began with."""
 
@@ -117,11 +119,13 @@ class Sequencer(ServingMachine):
 
     def start(self, now: Nanoseconds) -> Effects:
         self._alarms.now = now
+        self.ordering.stirred = True
         self.replica.start()
         return self._settled()
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
         self._alarms.now = now
+        self.ordering.stirred = True
         self._take(event)
         return self._settled()
 
@@ -129,15 +133,31 @@ class Sequencer(ServingMachine):
         """What the replica learns of its journal may let the ordering go on, and the other way
         round: both are done when nothing new has come of either.
         """
-        self.ordering.stirred = True
-        while self.ordering.stirred:
-            self.ordering.settle()
+        unsettled = True
+        while unsettled:
+            if self.ordering.stirred:
+                self.ordering.settle()
             self.replica.settle()
+            unsettled = self.ordering.stirred
         self._inspections.settle()
         self._draining.settle()
         return self._taken()
 
+    def _order_soon(self) -> None:
+        """Order what this step brings in one of its own, at the end of the driver's turn: clients
+        are answered first.
+        """
+        self.ordering.stirred = False
+        if self.ordering.pushing is not None and not self._orders_soon:
+            self._orders_soon = True
+            self._alarms.after(0, self._order)
+
+    def _order(self) -> None:
+        """The end of the step does it."""
+        self._orders_soon = False
+
     def _persisted(self, last: int) -> None:
+        self._order_soon()
         self.replica.persisted(last)
 
     def _persist_failed(self, error: AnabranchError) -> None:
@@ -169,6 +189,10 @@ class Sequencer(ServingMachine):
             case Control():
                 if self._control is None or letter.term >= self._control[1].term:
                     self._control = self._alarms.now, letter
+            case Dropped():
+                # It concerns the ordering only if it makes something stable, which says so itself.
+                self.ordering.stirred = False
+                self.replica.received(sender, letter)
             case _:
                 self.replica.received(sender, letter)
 
@@ -184,6 +208,7 @@ class Sequencer(ServingMachine):
 
     def _asked(self, token: Token, message: object) -> None:
         if isinstance(message, Append | AppendMeta):
+            self._order_soon()
             obstacle = self._obstacle_to(message)
             if obstacle is not None:
                 self._refuse(token, obstacle)

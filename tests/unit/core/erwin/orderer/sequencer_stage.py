@@ -124,8 +124,8 @@ class Cluster:
         self.answers[token] = message
 
     def run(self) -> None:
-        """Write and deliver until nothing is left to do."""
-        while self.letters or any(each.writing is not None for each in self.machines.values()):
+        """Write, deliver and ring until nothing is left to do now."""
+        while self._ring() or self.letters or self._writes():
             for name, machine in self.machines.items():
                 if machine.writing is not None:
                     machine.entries += machine.writing
@@ -134,6 +134,21 @@ class Cluster:
             letters, self.letters = self.letters, []
             for sender, send in letters:
                 self._deliver(sender, send)
+
+    def _writes(self) -> bool:
+        return any(each.writing is not None for each in self.machines.values())
+
+    def _ring(self) -> bool:
+        """Whether a timer was due."""
+        due = [
+            name
+            for name, machine in self.machines.items()
+            if machine.timer is not None and machine.timer <= self.now
+        ]
+        for name in due:
+            self.machines[name].timer = None
+            self.step(name, TimerFired("alarms"))
+        return bool(due)
 
     def _deliver(self, sender: str, send: Send) -> None:
         if send.to == CONTROLLER:
@@ -151,10 +166,6 @@ class Cluster:
     def wait(self, ms: int, *, step_ms: int = 100) -> None:
         for _ in range(ms // step_ms):
             self.now += step_ms * MS
-            for name, machine in self.machines.items():
-                if machine.timer is not None and machine.timer <= self.now:
-                    machine.timer = None
-                    self.step(name, TimerFired("alarms"))
             self.run()
 
     def change(self, number: int, *names: str, source: str = "") -> View:

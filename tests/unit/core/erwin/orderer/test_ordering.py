@@ -3,9 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core.erwin.orderer.naive_shard import NaiveShard
+from tests.unit.core.erwin.orderer.sequencer_stage import Cluster
 from tests.unit.core.erwin.orderer.stage import Stage
 
+from anabranch.core.erwin.protocol.letters import Push
 from anabranch.core.erwin.protocol.rows import Mode
+from anabranch.core.machine import TimerFired
+from anabranch.core.sequencing.messages import Taken
 
 ACTIONS = (
     ["append"] * 6
@@ -78,3 +82,14 @@ def test_whatever_the_network_does_everything_is_ordered_once(
         for shard in stage.shards:
             own = [row.id.sequence for row in first if row.shard == shard.number]
             assert [int(batch.split(b"x")[0]) for batch in shard.durable.batches] == own
+
+
+def test_a_leader_answers_its_clients_in_a_step_before_it_orders() -> None:
+    cluster = Cluster("a", "b", fsync=False)
+    cluster.run()
+    cluster.change(1, "a", "b")
+    tokens = cluster.append(0, run=False)
+    assert [cluster.answers[token] for token in tokens] == [Taken()] * 2
+    assert cluster.letters == []
+    cluster.step("a", TimerFired("alarms"))
+    assert [type(send.message) for _, send in cluster.letters] == [Push, Push]
