@@ -78,6 +78,8 @@ class Primary:
         self._term: Term = log.begin_term(epoch, view)
         self._begun = False
         """The term is in the own journal."""
+        self._established = False
+        """It stays so: what a replica has adopted it keeps for as long as the term lasts."""
         self._answers_due = NEVER
         """Every reachable replica has answered by then."""
         self._beating = False
@@ -89,11 +91,13 @@ class Primary:
     @property
     def silent(self) -> tuple[str, ...]:
         """Replicas of the epoch whose answers are overdue."""
-        return tuple(node for node in self._backups if self._is_silent(self._peers[node]))
+        return tuple([node for node in self._backups if self._is_silent(self._peers[node])])
 
     @property
     def caught_up(self) -> tuple[str, ...]:
         """Replicas outside of the epoch that keep up with what is durable."""
+        if len(self._peers) == len(self._backups):
+            return ()
         return tuple(
             peer.node
             for peer in self._peers.values()
@@ -105,7 +109,10 @@ class Primary:
         """A quorum has this term in its journals: whoever is primary next knows its view, and takes
         nothing from writers of an earlier one.
         """
-        return self._log.adopted == self._term.number and self._agreed() is not None
+        if not self._established:
+            adopted = self._log.adopted == self._term.number
+            self._established = adopted and self._agreed() is not None
+        return self._established
 
     @property
     def may_be_sealed(self) -> bool:

@@ -69,6 +69,8 @@ class Pushes:
         self._owes = False
         self._wanted: Position = -1
         self._told = _NOTHING
+        self._owes_at: Nanoseconds | None = None
+        """When an answer that may wait is owed."""
         self._answer_alarm: Alarm | None = None
         self._mark_alarm: Alarm | None = None
         self._mark_from: LocalSequence = 0
@@ -205,21 +207,27 @@ class Pushes:
         self._noop_alarm = None
 
     def _owe_later(self) -> None:
+        if self._owes_at is None:
+            self._owes_at = self._alarms.now + ANSWER_MS * MS
+        # An alarm for each of a stream of pushes would be cancelled by the next one's answer.
         if self._answer_alarm is None:
-            self._answer_alarm = self._alarms.after(ANSWER_MS, self._owe)
+            self._answer_alarm = self._alarms.at(self._owes_at, self._owe)
 
     def _owe(self) -> None:
         self._answer_alarm = None
-        self._owes = True
+        if self._owes_at is None:
+            return
+        if self._owes_at <= self._alarms.now:
+            self._owes = True
+        else:
+            self._answer_alarm = self._alarms.at(self._owes_at, self._owe)
 
     def _answer(self) -> None:
         contents = self._contents
         if not contents.storage.established:
             return  # a later primary might take pushes of an earlier fence still
         self._owes = False
-        if self._answer_alarm is not None:
-            self._answer_alarm.cancel()
-            self._answer_alarm = None
+        self._owes_at = None
         self._told = upto, trimmed = self._progress
         assert upto <= contents.map.end, "only what is logged is durable"
         counters = self._counters
