@@ -185,8 +185,10 @@ class Primary:
     def settle(self) -> None:
         """The end of a step: send what was logged in it."""
         if self._begun:
+            last = self._log.last
             for peer in self._peers.values():
-                self._pump(peer)
+                if peer.sent < last:
+                    self._pump(peer)
 
     def _agreed(self) -> LocalSequence | None:
         """The end of what a quorum has stored; None without a quorum that adopted the term."""

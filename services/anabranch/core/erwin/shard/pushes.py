@@ -131,7 +131,8 @@ class Pushes:
         contents = self._contents
         if not contents.storage.writable:
             return
-        self._bind()
+        if self._pending:
+            self._bind()
         if not self._pending and contents.marks.trimmed > contents.marked.trimmed:
             # A trim is acknowledged when every replica knows it: none serves what is trimmed.
             contents.mark(self.end)
@@ -175,7 +176,7 @@ class Pushes:
 
     def _bind(self) -> None:
         """Log rows whose data is here, and those for whose data the time is over."""
-        assert not self._pending or self._contents.map.end == self._pending[0].first
+        assert self._contents.map.end == self._pending[0].first, "rows are bound in order"
         while self._pending:
             push = self._pending[0]
             lacked = self._unordered.lacks(push.missing)

@@ -84,6 +84,8 @@ class Reads:
 
     def pump(self) -> None:
         """Answer those whose position is stable by now."""
+        if not self._order:
+            return
         readable = self._contents.readable
         while self._order and self._order[0][0] < readable:
             token = heapq.heappop(self._order)[1]

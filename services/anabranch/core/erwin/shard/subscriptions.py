@@ -88,6 +88,8 @@ class Subscriptions:
 
     def pump(self) -> None:
         """Push what there is to whoever has room."""
+        if not self._open:
+            return
         readable = self._contents.readable
         streams = self._ready if readable == self._pumped else self._open
         self._pumped, self._ready = readable, {}
