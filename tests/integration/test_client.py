@@ -17,6 +17,7 @@ import anabranch
 from anabranch import Confirm, Deliver, Fail, OnPromote, Quota, aio
 from anabranch.core.errors import (
     BadRequest,
+    ForkMoved,
     LogExists,
     NotPromotable,
     OutOfRange,
@@ -124,6 +125,40 @@ def test_fork_write_promote(service: anabranch.Service) -> None:
     assert values(orders) == [b"o0", b"o1", b"f0", b"o2"]
     with pytest.raises(Promoted, match="use orders"):
         fork.append(b"late")
+
+
+def test_a_fork_is_promoted_as_it_was_judged_or_not_at_all(service: anabranch.Service) -> None:
+    orders = service.create("judged")
+    orders.append(b"o0")
+    fork = orders.cfork("guess", promotable=True)
+    fork.append_many([b"f0", b"f1"])
+    seen = fork.describe().own_records
+    orders.append(b"o1")
+    fork.append(b"unseen")
+    with pytest.raises(ForkMoved, match="3 records of its own where 2 were expected"):
+        fork.promote(expect_own=seen)
+    with pytest.raises(BadRequest):
+        fork.promote(expect_own=-1)
+    assert fork.promote(expect_own=3).records == 3
+
+
+def test_of_an_append_and_a_promotion_at_once_one_is_refused(service: anabranch.Service) -> None:
+    orders = service.create("raced")
+    promoted = 0
+    for turn in range(20):
+        fork = orders.cfork(f"fork-{turn}", promotable=True)
+        fork.append(b"seen")
+        late = fork.append_nowait(b"unseen")
+        try:
+            assert fork.promote(expect_own=1).records == 1
+        except ForkMoved:
+            late.result()
+            fork.squash()
+        else:
+            promoted += 1
+            with pytest.raises(Promoted):
+                late.result()
+    assert values(orders) == [b"seen"] * promoted
 
 
 def test_forks_apart_and_their_difference(service: anabranch.Service) -> None:

@@ -9,6 +9,11 @@ WORDS = {
         "nothing was appended: decide it with `anabranch promote {fork}` or `anabranch squash "
         "{fork}`, or append to a promotable fork"
     ),
+    "fork-moved": (
+        "{log} has {found} records of its own where {expected} were expected, so it wasn't "
+        "promoted: look at them again, and promote it with `anabranch promote {log} --expect-own "
+        "{found}` or squash it with `anabranch squash {log}`"
+    ),
     "is-root": "{log} is a root log, which can't be squashed: `anabranch log delete {log}`",
     "last-shard": (
         "shard {shard} is the last open one of its log: open another with `anabranch erwin "

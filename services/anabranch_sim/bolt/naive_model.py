@@ -28,6 +28,7 @@ from anabranch.core.bolt.protocol.commands import (
     Guarded,
     LoseBroker,
     Promote,
+    PromoteIf,
     RaiseFormat,
     RegisterBroker,
     Row,
@@ -119,8 +120,8 @@ class Naive:
                 self._fork(command)
             case Adopt(id, owner):
                 self._adopt(self.find(id), owner)
-            case Promote(id):
-                self._promote(self.find(id))
+            case Promote():
+                self._promote(self.find(command.log), command)
             case Squash(id):
                 log = self.find(id)
                 _refuse(log.kind is Kind.ROOT, "is-root")
@@ -351,9 +352,11 @@ class Naive:
         _refuse(point > settled, "fork-blocked")
         return point
 
-    def _promote(self, child: List) -> None:
+    def _promote(self, child: List, command: Promote) -> None:
         """The parent becomes the fork. Logs beside it took nothing since: they get its new end."""
         _refuse(not child.promotable, "not-promotable")
+        if isinstance(command, PromoteIf):
+            _refuse(child.own_records != command.expect_own, "fork-moved")
         parent = child.parent
         assert parent is not None
         for rival in parent.undecided():

@@ -161,6 +161,21 @@ def test_promote_moves_the_records_and_squashes_the_others(shared: Any, log: str
     assert shared.refusal("POST", f"/v1/logs/{log}/promote") == (409, "not-promotable")
 
 
+def test_a_fork_is_promoted_as_it_was_judged_or_not_at_all(shared: Any, log: str) -> None:
+    fork = shared.fork(log, "judged", promotable=True)
+    shared.append(fork, "a")
+    seen = shared.client.get(f"/v1/logs/{fork}").json()["own_records"]
+    shared.append(fork, "unseen")
+    path = f"/v1/logs/{fork}/promote"
+    refused = shared.client.post(path, json={"expect_own": seen})
+    assert (refused.status_code, refused.json()["code"]) == (409, "fork-moved")
+    assert refused.json()["facts"] == {"log": fork, "expected": 1, "found": 2}
+    assert f"POST /v1/logs/{fork}/promote" in refused.json()["detail"]
+    for wrong in ({"expect_own": -1}, {"expect_own": "2"}, {"expectOwn": 2}):
+        assert shared.client.post(path, json=wrong).status_code == 422, wrong
+    assert shared.client.post(path, json={"expect_own": 2}).json()["records"] == 2
+
+
 @pytest.mark.parametrize("verb", ["promote", "squash", "delete"])
 def test_what_takes_a_name_away_is_repeated_with_its_key_and_answers_as_first(
     shared: Any, log: str, verb: str

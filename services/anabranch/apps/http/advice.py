@@ -8,6 +8,11 @@ _NO_SUCH = "{log} is a log of the {engine} engine, and these have no "
 _BOLT_ONLY = ": only bolt logs have, which POST /v1/logs makes"
 
 WORDS = {
+    "fork-moved": (
+        "{log} has {found} records of its own where {expected} were expected, so it wasn't "
+        "promoted: judge it as it is now, and POST /v1/logs/{log}/promote with expect_own {found}, "
+        "or POST /v1/logs/{log}/squash"
+    ),
     "is-root": "{log} is a root log, which can't be squashed: DELETE /v1/logs/{log}",
     "lazy-appends-only": (
         "appends to {log} were made lazy while this one was on its way, and it wasn't appended: "

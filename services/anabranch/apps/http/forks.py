@@ -17,6 +17,7 @@ from anabranch.apps.http.models import (
     NewQuota,
     Place,
     Promoted,
+    Promoting,
     Redeeming,
     Squashing,
     Trimming,
@@ -31,6 +32,7 @@ from anabranch.core.bolt.protocol.messages import (
     DeleteCursor,
     Fork,
     Promote,
+    PromoteIf,
     ReadCursors,
     Redeem,
     SetQuota,
@@ -41,6 +43,7 @@ from anabranch.core.bolt.protocol.queries import Settled
 from anabranch.core.errors import (
     BadName,
     ForkBlocked,
+    ForkMoved,
     IsRoot,
     LogExists,
     NoSpareBroker,
@@ -53,6 +56,7 @@ from anabranch.core.errors import (
     TrimTooFar,
     UnknownLog,
 )
+from anabranch.core.types import Kind, LogId
 
 router = APIRouter(tags=["forks"])
 cursors = APIRouter(tags=["cursors"])
@@ -108,13 +112,21 @@ async def fork_log(name: Name, body: NewFork, ask: Ask, once: OnlyOnce, response
     responses=(
         _CHANGE
         | NotPromotable("orders", "it is a root")
+        | ForkMoved("orders--what-if", 3, 4)
         | TooMany("cursors of orders", 10_000, "cursors_per_log_max")
     ).documented,
 )
-async def promote_fork(name: Name, ask: Ask, once: OnlyOnce) -> Promoted:
-    done = await ask.change(
-        name, once, lambda log, _: Promote(log, once.id), Promotion, f"promote {name}"
-    )
+async def promote_fork(
+    name: Name, ask: Ask, once: OnlyOnce, body: Promoting | None = None
+) -> Promoted:
+    expected = body.expect_own if body else None
+
+    def message(log: LogId, _: Kind) -> Promote:
+        if expected is None:
+            return Promote(log, once.id)
+        return PromoteIf(log, once.id, expected)
+
+    done = await ask.change(name, once, message, Promotion, f"promote {name}")
     return Promoted.model_validate(done)
 
 

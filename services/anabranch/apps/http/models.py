@@ -253,6 +253,15 @@ class NewFork(RequestModel):
     why: str = Field("", description="What it is for.")
 
 
+class Promoting(RequestModel):
+    expect_own: StrictWhole | None = Field(
+        None,
+        description="Promote the fork only if it has exactly so many records of its own, or else "
+        "refuse as `fork-moved`. Take it from `own_records` of GET /v1/logs/{log} before you read "
+        "what you judge, so that nothing is promoted that was appended since.",
+    )
+
+
 class Squashing(RequestModel):
     by: str = Field("", description="Who squashes it: whoever asks for it later is told.")
 

@@ -106,8 +106,15 @@ def fork(  # noqa: PLR0913  # click passes every option by its name
 
 @click.command()
 @log_argument("fork")
+@click.option(
+    "--expect-own",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Promote it only if it has exactly N records of its own, as `anabranch log show` shows "
+    "them: nothing that was appended since goes in unseen.",
+)
 @talks
-def promote(target: Target, out: Output, fork: str) -> None:
+def promote(target: Target, out: Output, fork: str, expect_own: int | None) -> None:
     """Make a promotable fork its parent.
 
     The parent's other promotable forks are squashed, with everything below them.
@@ -115,7 +122,7 @@ def promote(target: Target, out: Output, fork: str) -> None:
 
     async def work(service: Service) -> Promotion:
         found = await service.log(fork, engine="bolt")
-        return await found.promote()
+        return await found.promote(expect_own=expect_own)
 
     done = target.run(work)
     if out.json:

@@ -35,6 +35,7 @@ from anabranch.core.bolt.protocol.messages import (
     Fork,
     PositionAt,
     Promote,
+    PromoteIf,
     ReadCursors,
     SetQuota,
     Squash,
@@ -45,6 +46,7 @@ from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
 from anabranch.core.types import (
+    NEVER,
     Kind,
     LogId,
     Milliseconds,
@@ -319,12 +321,21 @@ class Log(LogVerbs):
         )
         return await self._fork(message, timeout)
 
-    async def promote(self, *, timeout: float | None = None) -> Promotion:
+    async def promote(
+        self, *, expect_own: int | None = None, timeout: float | None = None
+    ) -> Promotion:
         """Make this fork its parent; the parent's other promotable forks are squashed.
+
+        `expect_own`: only if the fork has exactly so many records of its own, else ForkMoved. Take
+        it from `describe().own_records` before you read what you judge, so that nothing is promoted
+        that was appended since.
 
         Cursors of the fork become the parent's, unless they were to stay or it has its own.
         """
         message = Promote(self.id, self.link.once())
+        if expect_own is not None:
+            expected = arguments.number(f"promote {self.name}", expect_own, NEVER)
+            message = PromoteIf(self.id, message.request, expected)
         return await self.ask(message, Promotion, "promote", timeout)
 
     async def squash(self, *, timeout: float | None = None) -> None:

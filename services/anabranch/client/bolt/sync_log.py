@@ -267,12 +267,16 @@ class Log(LogVerbs):
         )
         return Log(self._loop, self._loop.run(made))
 
-    def promote(self, *, timeout: float | None = None) -> Promotion:
+    def promote(self, *, expect_own: int | None = None, timeout: float | None = None) -> Promotion:
         """Make this fork its parent; the parent's other promotable forks are squashed.
+
+        `expect_own`: only if the fork has exactly so many records of its own, else ForkMoved. Take
+        it from `describe().own_records` before you read what you judge, so that nothing is promoted
+        that was appended since.
 
         Cursors of the fork become the parent's, unless they were to stay or it has its own.
         """
-        return self._loop.run(self.wrapped.promote(timeout=timeout))
+        return self._loop.run(self.wrapped.promote(expect_own=expect_own, timeout=timeout))
 
     def squash(self, *, timeout: float | None = None) -> None:
         """Delete this fork and everything that continuously inherits from it."""

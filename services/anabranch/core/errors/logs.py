@@ -90,6 +90,20 @@ class Squashed(Refresh):
         super().__init__(log=log, reason=reason, parent=parent)
 
 
+class ForkMoved(Refresh):
+    """A promotion with a condition: what the fork has of its own isn't what was judged."""
+
+    code = "fork-moved"
+    status = 409
+    says = (
+        "{log} has {found} records of its own where {expected} were expected, so it wasn't "
+        "promoted: judge it as it is now and promote it with that count, or squash it"
+    )
+
+    def __init__(self, log: str, expected: int, found: int) -> None:
+        super().__init__(log=log, expected=expected, found=found)
+
+
 class SequenceGap(Refresh):
     """A producer's batch arrived before the ones it sent earlier, or the log has forgotten the
     producer.

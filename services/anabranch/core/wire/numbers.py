@@ -9,7 +9,9 @@ from msgspec import Struct
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import NEVER, Position
 
-AMOUNTS = frozenset({"credit_bytes", "window_bytes", "records_max", "bytes_max", "count_max"})
+AMOUNTS = frozenset(
+    {"credit_bytes", "window_bytes", "records_max", "bytes_max", "count_max", "expect_own"}
+)
 """What is asked for: never less than nothing. Positions and times below 0 are refused where they
 are used, in words that name the log; a wait below 0 is none, or the one that the server is set to.
 """

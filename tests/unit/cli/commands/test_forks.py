@@ -154,6 +154,19 @@ def test_only_promotable_forks_are_promoted(ask: Command, log: str) -> None:
         assert said["code"] in {"not-promotable", "is-root"}
 
 
+def test_a_fork_is_promoted_as_it_was_judged_or_not_at_all(ask: Command, log: str) -> None:
+    ask("fork", log, "f", "--promotable")
+    ask("append", f"{log}--f", "one", "two")
+    seen = ask("log", "show", f"{log}--f", "-o", "json").json["own_records"]
+    ask("append", f"{log}--f", "unseen")
+    refused = ask("promote", f"{log}--f", "--expect-own", str(seen), code=Exit.REFUSED)
+    assert "3 records of its own where 2 were expected" in refused.err
+    assert f"`anabranch promote {log}--f --expect-own 3`" in refused.err
+    ask("promote", f"{log}--f", "--expect-own", "-1", code=Exit.USAGE)
+    told = ask("promote", f"{log}--f", "--expect-own", "3", "-o", "json").json
+    assert told["records"] == 3
+
+
 def test_a_fork_may_be_named_by_an_at_sign(ask: Command, log: str) -> None:
     ask("fork", log, "f")
     assert ask("append", f"{log}@f", "own").out.endswith("at 0\n")

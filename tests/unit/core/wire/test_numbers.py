@@ -75,7 +75,8 @@ def test_an_amount_is_never_less_than_nothing(amount: str) -> None:
     assert having, "some request asks for it"
     for kind in having:
         plain = {
-            "log": LOG, "start": 0, "shard": "s", "records_max": 1, "bytes_max": 1, "wait_ms": 0
+            "log": LOG, "start": 0, "shard": "s", "records_max": 1, "bytes_max": 1, "wait_ms": 0,
+            "request": b"r",
         }  # fmt: skip
         fields = {name: plain[name] for name in kind.__struct_fields__ if name in plain}
         assert fault_in(kind(**{**fields, amount: 0})) is None

@@ -343,6 +343,7 @@ class Broker:
             messages.DeleteLog: do,
             messages.Fork: do,
             messages.Promote: do,
+            messages.PromoteIf: do,
             messages.Squash: do,
             messages.Trim: do,
             messages.CommitCursor: do,

@@ -243,6 +243,8 @@ def _command(message: Once) -> Guardable:
             return commands.DeleteLog(message.log, message.force)
         case messages.Fork():
             return _fork(message)
+        case messages.PromoteIf():
+            return commands.PromoteIf(message.log, message.expect_own)
         case messages.Promote():
             return commands.Promote(message.log)
         case messages.Squash():

@@ -10,6 +10,7 @@ import msgspec
 
 from anabranch.core.bolt.protocol.engine_settings import EngineSettings
 from anabranch.core.bolt.protocol.fronts import FrontAnswer, FrontCommand, FrontMark
+from anabranch.core.bolt.protocol.promotions import Promote, PromoteIf, Promotion
 from anabranch.core.errors import BadRequest
 from anabranch.core.errors.refused import Refused
 from anabranch.core.quota import Quota
@@ -50,7 +51,7 @@ class Row(Compact, frozen=True):
     """Which batch of the log's lazy front it is, if the log has one."""
 
 
-FORMAT = 9
+FORMAT = 10
 """Of these commands; a member of a group that knows an earlier one mustn't lead.
 
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
@@ -58,6 +59,7 @@ every record's first origin, and a fork at a time ends before that time. 4 remem
 are requests of their own beside the other requests, and forgets refusals that may pass (see
 `requests`). 5 keeps the names of Belfast's logs, 6 those of Erwin's (see `catalogue`, also for 6).
 7 has lazy fronts, 8 fronts that come to a log later, or end. 9 knows request ids at one log only.
+10 has promotions with a condition.
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
@@ -126,10 +128,6 @@ class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
     """None: the parent's, as it is then."""
     owner: str = ""
     """As of `CreateLog`."""
-
-
-class Promote(msgspec.Struct, frozen=True, array_like=True, tag="promote"):
-    log: LogId
 
 
 class Squash(msgspec.Struct, frozen=True, array_like=True, tag="squash"):
@@ -298,6 +296,7 @@ Guardable = (
     | DeleteLog
     | ForkLog
     | Promote
+    | PromoteIf
     | Squash
     | Trim
     | CommitCursor
@@ -330,6 +329,7 @@ Bare = (
     | CommitObject
     | ForkLog
     | Promote
+    | PromoteIf
     | Squash
     | Trim
     | CommitCursor
@@ -477,17 +477,6 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 
 class Epoch(msgspec.Struct, frozen=True, array_like=True, tag="epoch"):
     epoch: int
-
-
-class Promotion(msgspec.Struct, frozen=True, array_like=True, tag="promotion"):
-    """What a promotion did: the parent that now has the records, and the siblings it squashed."""
-
-    into: str
-    fork_point: Position
-    records: int
-    squashed: list[str]
-    cursors: list[str] = []
-    """Those of the parent that are now where the fork's of the same name were."""
 
 
 class Swapped(msgspec.Struct, frozen=True, array_like=True, tag="swapped"):

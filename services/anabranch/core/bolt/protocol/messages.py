@@ -172,6 +172,14 @@ class Promote(Message, frozen=True, array_like=True, tag="promote"):
     request: bytes
 
 
+class PromoteIf(Promote, frozen=True, array_like=True, tag="promote-if"):
+    """Only if the fork has exactly so many records of its own. A message of its own, so that a
+    server of an earlier version refuses it instead of promoting without the condition.
+    """
+
+    expect_own: int
+
+
 class Squash(Message, frozen=True, array_like=True, tag="squash"):
     log: LogId
     request: bytes
@@ -309,6 +317,7 @@ Once = (
     | DeleteLog
     | Fork
     | Promote
+    | PromoteIf
     | Squash
     | Trim
     | CommitCursor
@@ -356,6 +365,7 @@ Control = (
     | DeleteLog
     | Fork
     | Promote
+    | PromoteIf
     | Squash
     | Trim
     | CommitCursor

@@ -119,6 +119,7 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     messages.Squash: _on(Verb.DELETE),
     messages.Fork: _forking,
     messages.Promote: _on(Verb.PROMOTE),
+    messages.PromoteIf: _on(Verb.PROMOTE),
     messages.Trim: _on(Verb.TRIM),
     messages.SetQuota: _on(Verb.UPDATE),
     messages.Adopt: _adopting,

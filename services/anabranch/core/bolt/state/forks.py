@@ -16,15 +16,18 @@ from anabranch.core.bolt.protocol.commands import (
     Expire,
     ForkLog,
     Promote,
+    PromoteIf,
     Promotion,
     Squash,
 )
+from anabranch.core.bolt.protocol.promotions import EXPECT_FORMAT
 from anabranch.core.bolt.state import answers, catalogue, cursors, quotas
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import needed_from, release
 from anabranch.core.errors import (
     BadRequest,
     ForkBlocked,
+    ForkMoved,
     IsRoot,
     LogExists,
     LogHasForks,
@@ -34,6 +37,7 @@ from anabranch.core.errors import (
     Promoted,
     Squashed,
     TooMany,
+    Unavailable,
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete, Position
@@ -101,6 +105,8 @@ def promote(replica: Replica, command: Promote) -> Promotion:
     child = forest.find(command.log)
     if not child.promotable:
         raise NotPromotable(child.name, f"it is a {_kind_of(child)}")
+    if isinstance(command, PromoteIf):
+        _check_own(replica, child, command.expect_own)
     parent = child.parent
     assert parent is not None
     cursors.check_promotion(replica, parent, child)
@@ -160,6 +166,18 @@ def expire(replica: Replica, command: Expire) -> Done:
         if log is not None and log.expires_at is not None and log.expires_at <= replica.at:
             _squash(replica, log, "its time to live passed")
     return Done()
+
+
+def _check_own(replica: Replica, fork: Log, expected: int) -> None:
+    """A promotable fork keeps all that it gets, so its count names one state of it and no other.
+
+    Appends that are still on their way come after this command, and are refused as promoted.
+    """
+    if replica.format < EXPECT_FORMAT:
+        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
+        raise Unavailable(f"a promotion of {fork.name} with a condition", reason)
+    if fork.index.records != expected:
+        raise ForkMoved(fork.name, expected, fork.index.records)
 
 
 def _kind_of(log: Log) -> str:

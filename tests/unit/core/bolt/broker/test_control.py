@@ -35,6 +35,7 @@ COMMANDS = [
         commands.ForkLog(LOG, Kind.CONTINUOUS, promotable=True, ttl_ms=5),
     ),
     (messages.Promote(LOG, ID), commands.Promote(LOG)),
+    (messages.PromoteIf(LOG, ID, 4), commands.PromoteIf(LOG, 4)),
     (messages.Squash(LOG, ID, "me"), commands.Squash(LOG, "me")),
     (messages.Trim(LOG, 4, ID), commands.Trim(LOG, 4)),
     (messages.CommitCursor(LOG, "c", 5, ID), commands.CommitCursor(LOG, "c", 5)),

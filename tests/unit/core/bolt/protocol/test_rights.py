@@ -87,6 +87,7 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
             [(A, "fork"), (Subject(POOLS), "update")],
         ),
         (messages.Promote(A, ONCE), [(A, "promote")]),
+        (messages.PromoteIf(A, ONCE, 3), [(A, "promote")]),
         (messages.Trim(A, 1, ONCE), [(A, "trim")]),
         (messages.Adopt(A, OWNER, ONCE), [(A, "update"), (OWNED, "create")]),
         (messages.Adopt(A, ODD, ONCE), [(A, "update"), (Subject(POOLS), "update")]),

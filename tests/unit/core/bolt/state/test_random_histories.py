@@ -20,6 +20,7 @@ from anabranch.core.bolt.protocol.commands import (
     ForkLog,
     Guarded,
     Promote,
+    PromoteIf,
     SetAppends,
     SetQuota,
     SetSettings,
@@ -260,11 +261,15 @@ class Walk:
         )
 
     def promote(self) -> None:
-        promotable = [log.id for log in self.twins.naive.logs.values() if log.promotable]
+        promotable = [log for log in self.twins.naive.logs.values() if log.promotable]
         if promotable and self.chance.random() < 0.9:
-            self.twins.apply(Promote(self.chance.choice(promotable)))
+            fork = self.chance.choice(promotable)
+            expected = fork.own_records + self.chance.choice((-1, 0, 0, 1))
+            conditional = self.chance.random() < 0.5
+            self.twins.apply(PromoteIf(fork.id, expected) if conditional else Promote(fork.id))
         else:
-            self.twins.apply(Promote(self.any_id()))
+            id = self.any_id()
+            self.twins.apply(Promote(id) if self.chance.random() < 0.5 else PromoteIf(id, 0))
 
     def squash(self) -> None:
         self.twins.apply(Squash(self.any_id()))

@@ -14,6 +14,7 @@ from anabranch.core.bolt.protocol.commands import (
     Expire,
     ForkLog,
     Promote,
+    PromoteIf,
     Squash,
     Trim,
 )
@@ -90,6 +91,13 @@ class Calls(RuleBasedStateMachine):
     def promote(self, pick: int) -> None:
         promotable = [log.id for log in self.twins.naive.logs.values() if log.promotable]
         self.twins.apply(Promote(promotable[pick % len(promotable)]))
+
+    @precondition(lambda self: any(log.promotable for log in self.twins.naive.logs.values()))
+    @rule(pick=PICK, more=st.integers(-1, 1))
+    def promote_if(self, pick: int, more: int) -> None:
+        promotable = [log for log in self.twins.naive.logs.values() if log.promotable]
+        fork = promotable[pick % len(promotable)]
+        self.twins.apply(PromoteIf(fork.id, fork.own_records + more))
 
     @rule(id=st.integers(1, 20))
     def promote_any(self, id: int) -> None:
