@@ -31,7 +31,7 @@ HELP: Mapping[str, str] = {
     "anabranch_operator_missed_deletions_total": (
         "Deletions that a watch missed and a list showed, by kind"
     ),
-    "anabranch_operator_gates_total": "Promotion gates that were decided, by result",
+    "anabranch_operator_gates_total": "Promotion gates whose verdict was found, by result",
     "anabranch_operator_leader": "1 if this operator leads and acts, else 0",
     "anabranch_operator_certificate_expiry_seconds": (
         "Time at which a certificate expires, in seconds since 1970, by Secret"

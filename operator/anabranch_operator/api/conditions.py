@@ -103,6 +103,16 @@ class Reason(StrEnum):
     """The gate's Job has failed. The message has the last lines of its log where `gates.logs` is
     set, with what looks like a secret left out.
     """
+    FORK_MOVED = "ForkMoved"
+    """Records were appended to the fork that the gate's Job hasn't judged. The fork isn't promoted
+    with that verdict, and another Job judges it. The message says how many records were judged, how
+    many there are, and when the next Job starts. Appends to the fork must stop for a while, or each
+    Job finds the same.
+    """
+    GATE_REPORT_INVALID = "GateReportInvalid"
+    """The gate's Job has succeeded, and its report can't be understood: the message says why. The
+    fork is neither promoted nor squashed.
+    """
     GATE_INVALID = "GateInvalid"
     """The gate's Job isn't run: this installation allows no gates or not what the template asks
     for, or the API server refused the Job. The message says which.
@@ -287,7 +297,14 @@ TABLE: tuple[Declared, ...] = (
         Type.GATE_PASSED,
         ("Fork",),
         "The Job of its promotion gate has succeeded.",
-        (Reason.GATE_RUNNING, Reason.GATE_SUCCEEDED, Reason.GATE_FAILED, Reason.GATE_INVALID),
+        (
+            Reason.GATE_RUNNING,
+            Reason.GATE_SUCCEEDED,
+            Reason.GATE_FAILED,
+            Reason.FORK_MOVED,
+            Reason.GATE_REPORT_INVALID,
+            Reason.GATE_INVALID,
+        ),
     ),
     Declared(
         Type.APPROVED,

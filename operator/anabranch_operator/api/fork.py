@@ -129,11 +129,15 @@ class Gate(Shape, frozen=True, kw_only=True):
     """
 
     job_template: Annotated[dict[str, Any], Meta(extra_json_schema=JOB_TEMPLATE)]
-    """Metadata and spec of the Job. Its containers find the fork's address in their environment, as
-    `ANABRANCH_URL` and `ANABRANCH_FORK`.
+    """Metadata and spec of the Job. Its containers get `ANABRANCH_URL`, `ANABRANCH_LOG`, and in
+    `ANABRANCH_OWN_RECORDS` how many own records the fork had right before the Job. It is promoted
+    only with exactly so many, or with as many as the Job writes to `/dev/termination-log`, such as
+    `{"ownRecords": 12}`. If it has got others since, a new Job judges it.
     """
     on_failure: OnFailure = OnFailure.SQUASH
-    """What happens to the fork if the Job fails."""
+    """What happens to the fork if the Job fails. A fork whose Job has succeeded with a report that
+    can't be understood is left as it is.
+    """
 
 
 class Promotion(Shape, frozen=True, kw_only=True):
@@ -204,11 +208,27 @@ class GateStatus(Shape, frozen=True, kw_only=True):
 
     job: str
     """Name of the Job."""
+    attempt: int = 1
+    """How often the fork has been judged, this Job included. It is judged again when it has got
+    records that the Job hasn't judged.
+    """
+    own_records: int | None = None
+    """Number of own records with which the fork may be promoted. While the Job runs, this is the
+    number that the fork had right before the Job was made. Once the Job has succeeded, this is the
+    number that it reported, or else the same as before.
+    """
     result: str | None = None
-    """`Succeeded` or `Failed`, once the Job has ended."""
+    """`Succeeded`, `Failed`, `Moved` or `Invalid`, once the Job has ended. `Moved` means that the
+    fork has got records that the Job hasn't judged. `Invalid` means that the Job has succeeded, but
+    its report can't be understood.
+    """
+    next_at: Moment | None = None
+    """When another Job judges the fork, if the result is `Moved`. The pause is 10 seconds at first,
+    and doubles with each attempt up to 10 minutes.
+    """
     message: str | None = None
     """Why the Job failed, with the last lines of its log where the chart's value `gates.logs` is
-    set.
+    set, or why its verdict doesn't count.
     """
 
 

@@ -41,7 +41,12 @@ from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.operator import Operator
 
 _NODE = "operator"
-_GATES = {Reason.GATE_SUCCEEDED: "succeeded", Reason.GATE_FAILED: "failed"}
+_GATES = {
+    Reason.GATE_SUCCEEDED: "succeeded",
+    Reason.GATE_FAILED: "failed",
+    Reason.GATE_REPORT_INVALID: "failed",
+    Reason.FORK_MOVED: "moved",
+}
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from anabranch_operator.api.names import OWNERS
 from anabranch_operator.plan.engine.actions import (
     Adopt,
     Ask,
+    CountOwn,
     CreateRoot,
     DeleteRoot,
     Describe,
@@ -102,9 +103,10 @@ class Asker:
     async def _perform(self, ask: Ask, what: str) -> Outcome:
         link = self._link
         match ask:
-            case Promote(log=log):
-                message = messages.Promote(log, link.once())
-                return await link.ask(message, Promotion, what, ASK_MS)
+            case Promote():
+                return await link.ask(self._promotion(ask), Promotion, what, ASK_MS)
+            case CountOwn(log=log):
+                return await self._described(messages.Describe(log), what)
             case Squash(log=log):
                 return await self._done(messages.Squash(log, link.once(), BY), what)
             case DeleteRoot() | Trim() | DrainBroker() | ForgetBroker():
@@ -119,6 +121,12 @@ class Asker:
                 return await self._described(messages.Adopt(log, owner, link.once()), what)
             case _:
                 return await self._described(self._telling(ask), what)
+
+    def _promotion(self, ask: Promote) -> messages.Promote:
+        once = self._link.once()
+        if ask.expect_own is None:
+            return messages.Promote(ask.log, once)
+        return messages.PromoteIf(ask.log, once, ask.expect_own)
 
     def _plain(self, ask: DeleteRoot | Trim | DrainBroker | ForgetBroker) -> messages.Once:
         once = self._link.once()

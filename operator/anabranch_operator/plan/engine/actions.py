@@ -182,8 +182,28 @@ class Adopt(NamedLogAction, frozen=True, kw_only=True):
         return (self.owner, str(self.log))
 
 
+class CountOwn(LogAction, frozen=True, kw_only=True):
+    """Ask how many records of its own a fork has now, because a gate's Job starts or has ended."""
+
+    fork: str
+    """UID of the Fork."""
+    job: str
+    """Name of the gate's Job."""
+    ended: bool
+    """Has the Job ended? Then all records that it can have read are counted."""
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        return (str(self.log), self.job, str(self.ended))
+
+
 class Promote(LogAction, frozen=True, kw_only=True):
     """Make a fork's records its parent's."""
+
+    expect_own: int | None = None
+    """Refused as `fork-moved` unless the fork has exactly so many records of its own. None: promote
+    it with whatever it has.
+    """
 
 
 class Squash(LogAction, frozen=True, kw_only=True):
@@ -245,6 +265,7 @@ Ask = (
     | MakeFork
     | Describe
     | Adopt
+    | CountOwn
     | Promote
     | Squash
     | DeleteRoot

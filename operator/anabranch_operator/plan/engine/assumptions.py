@@ -1,8 +1,11 @@
 """What the world is known to be after an action was done, before anybody looks again."""
 
+from msgspec.structs import replace
+
 from anabranch_operator.api.anabranch_names import (
     DeadlineExceeded,
     Description,
+    ForkMoved,
     Promoted,
     Refused,
     Squashed,
@@ -15,6 +18,7 @@ from anabranch_operator.plan.engine.actions import (
     Action,
     Announce,
     Confirm,
+    CountOwn,
     DeleteRoot,
     DrainBroker,
     ForgetBroker,
@@ -31,7 +35,7 @@ from anabranch_operator.plan.engine.actions import (
     TrimOlder,
 )
 from anabranch_operator.plan.engine.events import Outcome, Text
-from anabranch_operator.plan.engine.world import World
+from anabranch_operator.plan.engine.world import Counted, World
 from anabranch_operator.plan.groups.report import Standing
 from anabranch_operator.plan.groups.status_polls import moved
 
@@ -45,6 +49,8 @@ def is_fact(action: Action, refused: Refused) -> bool:
     """Does the refusal say what became of what was asked about? Then it is no trouble."""
     if isinstance(action, DrainBroker | ForgetBroker):
         return refused.code == UnknownBroker.code
+    if isinstance(action, Promote) and refused.code == ForkMoved.code:
+        return _own_records(refused) > (action.expect_own or 0)
     if refused.code not in _GONE:
         return False
     if isinstance(action, MakeFork):
@@ -63,6 +69,10 @@ def learn(world: World, action: Action, outcome: Outcome) -> None:
             moved(world, action.log, action.shard, stayed, Standing.LEAVING)
         case Confirm(uid=uid), None:
             world.confirm_gone(uid)
+        case CountOwn(), Description():
+            service.learn(outcome)
+            counted = Counted(action.job, action.ended, outcome.own_records)
+            world.counted[action.fork] = counted
         case _, Description():
             service.learn(outcome)
         case _, Holdings():
@@ -74,6 +84,10 @@ def learn(world: World, action: Action, outcome: Outcome) -> None:
             service.bury(action.owner, outcome)
         case ((DrainBroker() | ForgetBroker()), Refused()):
             service.unseat(action.broker, action.epoch, known=False)
+        case Promote(), Refused(code=ForkMoved.code):
+            known = service.logs.get(action.log)
+            if known is not None:
+                service.learn(replace(known, own_records=_own_records(outcome)))
         case ((LogAction() | NamedLogAction()), Refused()):
             service.bury(action.log, outcome)
         case Promote(), _:
@@ -90,3 +104,9 @@ def learn(world: World, action: Action, outcome: Outcome) -> None:
             pass  # nothing that plans look at
         case _:
             raise AssertionError(f"{type(action).__name__} had the outcome {outcome!r}")
+
+
+def _own_records(moved: Refused) -> int:
+    """How many records of its own a fork has that wasn't promoted because it had moved."""
+    found = moved.facts.get("found")
+    return found if isinstance(found, int) else 0

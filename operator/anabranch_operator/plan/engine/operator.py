@@ -139,8 +139,8 @@ class Operator:
     def _observe(self, object: Observed, now: Nanoseconds) -> bool:
         """False if something newer is known."""
         news = self.world.observe(object)
-        if news and object.ref.kind == "Job" and object.condition("Failed") is not None:
-            self.world.failed_at.setdefault(object.uid, now)
+        if news and object.ref.kind == "Job" and any(map(object.condition, ("Complete", "Failed"))):
+            self.world.ended_at.setdefault(object.uid, now)
         return news
 
     def _lose(self, ref: Ref, uid: str, now: Nanoseconds) -> None:

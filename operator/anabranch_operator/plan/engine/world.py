@@ -112,6 +112,14 @@ RESOURCES = (names.LOG, names.FORK, names.POOL, names.SEQUENCERS, names.SHARDS)
 ENDED_MAX = 10_000
 
 
+class Counted(Struct, frozen=True):
+    """How many records of its own a fork had when a gate's Job was to start, or had ended."""
+
+    job: str
+    ended: bool
+    own_records: int
+
+
 class Eviction(Struct):
     """Somebody wants a pod off its node."""
 
@@ -249,8 +257,10 @@ class World:
         """Pods that somebody wants off their nodes, by UID."""
         self.deleting: dict[str, None] = {}
         """Pods of which a deletion is on its way, by UID."""
-        self.failed_at: dict[str, Nanoseconds] = {}
-        """When a Job was first seen to have failed, by UID."""
+        self.ended_at: dict[str, Nanoseconds] = {}
+        """When a Job was first seen to have succeeded or failed, by UID."""
+        self.counted: dict[str, Counted] = {}
+        """The latest count of a fork that is judged, by the UID of the Fork."""
         self.texts: dict[Ref, str] = {}
         """The last lines of logs of pods."""
         self.trimmed: dict[LogId, Milliseconds] = {}
@@ -315,7 +325,8 @@ class World:
         self.since.pop(ref, None)
         self.evicting.pop(uid, None)
         self.vitals.pop(uid, None)
-        self.failed_at.pop(uid, None)
+        self.ended_at.pop(uid, None)
+        self.counted.pop(uid, None)
         self.texts.pop(ref, None)
         return known
 

@@ -57,6 +57,8 @@ _TOLD = (
     Reason.GATE_RUNNING,
     Reason.GATE_SUCCEEDED,
     Reason.GATE_FAILED,
+    Reason.FORK_MOVED,
+    Reason.GATE_REPORT_INVALID,
     Reason.GATE_INVALID,
     Reason.AWAITING_APPROVAL,
 )

@@ -31,7 +31,7 @@ class LogService:
 
     def ask(self, ask: Ask, epoch: int, scope: str = SCOPE, request: bytes = b"") -> Any:
         """Its outcome. `Describe` is a question; all else are commands, of one request once."""
-        if isinstance(ask, actions.Describe):
+        if isinstance(ask, actions.Describe | actions.CountOwn):
             return self.state.answer(queries.Describe(ask.log))
         log: LogId | None = None
         if isinstance(ask, actions.Adopt):
@@ -100,8 +100,10 @@ def _command(state: State, ask: Ask, log: LogId | None) -> Any:
         case actions.Adopt():
             assert log is not None
             return commands.Adopt(log, ask.owner)
-        case actions.Promote():
-            return commands.Promote(ask.log)
+        case actions.Promote(log=log, expect_own=expected):
+            if expected is None:
+                return commands.Promote(log)
+            return commands.PromoteIf(log, expected)
         case actions.Squash():
             return commands.Squash(ask.log, "operator")
         case actions.DeleteRoot():
@@ -122,5 +124,5 @@ def _command(state: State, ask: Ask, log: LogId | None) -> Any:
             return commands.DrainBroker(ask.broker, ask.epoch)
         case actions.ForgetBroker():
             return commands.ForgetBroker(ask.broker, ask.epoch)
-        case actions.Describe():
+        case actions.Describe() | actions.CountOwn():
             raise AssertionError(ask)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch.core.errors import Squashed, UnknownBroker, UnknownLog
+from anabranch.core.errors import ForkMoved, Squashed, UnknownBroker, UnknownLog
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import Kind, LogId
 from anabranch_operator.plan.engine.actions import (
@@ -33,7 +33,7 @@ def world() -> World:
     return World(Surroundings(namespace="demo", release="demo"))
 
 
-def refused(code: str, **facts: str) -> Refused:
+def refused(code: str, **facts: str | int) -> Refused:
     return Refused(code, "told by a test", dict(facts))
 
 
@@ -43,6 +43,8 @@ def refused(code: str, **facts: str) -> Refused:
         (Promote(log=LOG), refused(Squashed.code), True),
         (Describe(log="orders"), refused(UnknownLog.code), True),
         (Promote(log=LOG), refused("overloaded"), False),
+        (Promote(log=LOG, expect_own=3), refused(ForkMoved.code, found=4), True),
+        (Promote(log=LOG, expect_own=3), refused(ForkMoved.code, found=2), False),
         (FORKS, refused(Squashed.code, owner=OWNER), True),
         (FORKS, refused(Squashed.code, owner="somebody else's"), False),
         (ForgetBroker(broker="b", epoch=1), refused(UnknownBroker.code), True),

@@ -3,23 +3,48 @@
 from typing import Any
 
 import pytest
-from tests.unit.operator.declared import NAMESPACE, WHAT_IF, conditions, fork, log, office
+from tests.unit.operator.declared import (
+    NAMESPACE,
+    WHAT_IF,
+    conditions,
+    current,
+    fork,
+    log,
+    office,
+)
+from tests.unit.operator.gated import (
+    BASELINE,
+    JUDGE,
+    TEMPLATE,
+    append,
+    ends,
+    gated,
+    job_ends,
+    jobs,
+    judged,
+    judgement,
+    message,
+    own_records_told,
+    phase,
+    pod_ends,
+    promoted_records,
+    tended_fork,
+    wish,
+)
 
-from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.commands import (
+    Description,
+)
 from anabranch.core.errors.refused import Refused
-from anabranch_operator.api import names
+from anabranch.core.types import MS
 from anabranch_operator.api.fork import ForkPhase
-from anabranch_operator.plan.engine.actions import TailLog
+from anabranch_operator.plan.engine.actions import Action, Announce, Promote, TailLog
 from anabranch_operator.plan.engine.objects import Ref
 from anabranch_operator.plan.engine.world import Surroundings
-from anabranch_operator.plan.log.gates import POD_MS_MAX
-from anabranch_operator.plan.log.job_templates import GateSettings, PodSecurity
+from anabranch_operator.plan.log.gate_reports import REPORT_CHARS_MAX
+from anabranch_operator.plan.log.gates import PAUSE_MS, PAUSE_MS_MAX, POD_MS_MAX
+from anabranch_operator.plan.log.job_templates import GateSettings
 from anabranch_sim.kubernetes.sandbox import Sandbox
-
-SAID = [{"name": "ANABRANCH_LOG", "value": "y"}]
-JUDGE = {"name": "judge", "image": "x", "env": SAID}
-BASELINE = GateSettings(enabled=True, pod_security=PodSecurity.BASELINE)
-TEMPLATE: dict[str, Any] = {"spec": {"template": {"spec": {"containers": [JUDGE]}}}}
 
 
 @pytest.fixture
@@ -27,49 +52,6 @@ def tended() -> Sandbox:
     made = office()
     log(made)
     return made
-
-
-def gated(tended: Sandbox, policy: str = "Gate", **spec: Any) -> Ref:
-    gate = {"jobTemplate": TEMPLATE, "onFailure": spec.pop("onFailure", "Squash")}
-    promotion = {"policy": policy, "gate": gate}
-    fork(tended, promotable=True, promotion=promotion, state="Promoted", **spec)
-    jobs = [ref for ref in tended.kube.documents if ref.kind == "Job"]
-    assert len(jobs) == 1
-    return jobs[0]
-
-
-def phase(tended: Sandbox) -> ForkPhase:
-    return tended.operator.world.forks[WHAT_IF].status.phase
-
-
-def judgement(tended: Sandbox) -> str | None:
-    gate = tended.operator.world.forks[WHAT_IF].status.gate
-    assert gate is not None
-    return gate.message
-
-
-def ends(tended: Sandbox, job: Ref, how: str, words: str = "") -> None:
-    pod_ends(tended, job, how, words)
-    job_ends(tended, job, how)
-    tended.settle()
-
-
-def pod_ends(tended: Sandbox, job: Ref, how: str, words: str = "", name: str = "x") -> None:
-    found = tended.kube.get(job)
-    assert found is not None
-    pod = Ref("Pod", NAMESPACE, f"{job.name}-{name}")
-    owner = {"uid": found.uid, "kind": "Job", "name": job.name}
-    labels = {names.ROLE: names.GATE, names.FORK_LABEL: WHAT_IF.name}
-    meta = {"name": pod.name, "namespace": NAMESPACE, "ownerReferences": [owner]}
-    tended.kube.apply(pod, {"kind": "Pod", "metadata": {**meta, "labels": labels}, "spec": {}})
-    tended.kube.report(pod, {"phase": "Failed" if how == "Failed" else "Succeeded"})
-    tended.texts[pod.name] = words
-
-
-def job_ends(tended: Sandbox, job: Ref, how: str, failed: int = 1) -> None:
-    condition = {"type": how, "status": "True", "message": "it ended"}
-    status = {"conditions": [condition], "failed": failed if how == "Failed" else 0}
-    tended.kube.report(job, status)
 
 
 def test_a_job_gets_the_services_address_and_keeps_what_it_said_itself(
@@ -102,6 +84,198 @@ def test_a_job_knows_whom_to_trust_in_any_namespace() -> None:
 def test_success_promotes(tended: Sandbox) -> None:
     ends(tended, gated(tended), "Complete")
     assert phase(tended) is ForkPhase.PROMOTED
+
+
+def test_a_record_that_is_appended_after_the_gate_has_read_isnt_promoted(tended: Sandbox) -> None:
+    append(tended_fork(tended), 2)
+    job = wish(tended)
+    assert own_records_told(tended, job) == "2"
+    append(tended)
+    ends(tended, job, "Complete")
+    assert phase(tended) is ForkPhase.GATING
+    made = current(tended)
+    assert conditions(made)["GatePassed"] == ("Unknown", "ForkMoved")
+    assert "has judged 2 of the fork's 3 own records" in message(made, "GatePassed")
+    assert jobs(tended) == [job]
+    tended.wait(PAUSE_MS / 1_000 + 1)
+    [again] = [each for each in jobs(tended) if each != job]
+    assert (own_records_told(tended, again), len(again.name)) == ("3", len(job.name))
+    ends(tended, again, "Complete")
+    assert promoted_records(tended) == 3
+
+
+def test_a_fork_that_moves_while_its_promotion_is_on_its_way_is_judged_again(
+    tended: Sandbox,
+) -> None:
+    """Nothing but the log service can know: it refuses, and the refusal says how many there are."""
+    append(tended_fork(tended))
+    job = wish(tended)
+    late = [append]
+
+    def comes_first(action: Action) -> bool:
+        if isinstance(action, Promote) and late:
+            late.pop()(tended)
+        return False
+
+    tended.crash = comes_first
+    ends(tended, job, "Complete")
+    assert not late
+    assert phase(tended) is ForkPhase.GATING
+    assert conditions(current(tended))["GatePassed"] == ("Unknown", "ForkMoved")
+    assert not tended.operator.world.service.fates
+
+
+def test_a_job_that_reports_what_it_has_judged_needs_no_second_one(tended: Sandbox) -> None:
+    job = gated(tended)
+    assert own_records_told(tended, job) == "0"
+    append(tended, 2)
+    ends(tended, job, "Complete", report='{"ownRecords": 2, "checks": ["prices"]}')
+    assert promoted_records(tended) == 2
+
+
+def test_a_job_that_reports_less_than_there_is_is_repeated(tended: Sandbox) -> None:
+    append(tended_fork(tended), 3)
+    ends(tended, wish(tended), "Complete", report='{"ownRecords": 2}')
+    assert conditions(current(tended))["GatePassed"] == ("Unknown", "ForkMoved")
+    assert "has judged 2 of the fork's 3" in message(current(tended), "GatePassed")
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        ('{"ownRecords": 4}', "it reports 4 own records, and the fork has 3"),
+        ('{"ownRecords": -1}', "isn't a count"),
+        ('{"ownRecords": "3"}', "isn't a count"),
+        ('{"ownRecords": true}', "isn't a count"),
+        ('{"ownRecords": 1e99}', "isn't a count"),
+        ('{"ownRecords": 3', "isn't JSON"),
+        ('{"ownRecords": 3, "more": "' + "x" * REPORT_CHARS_MAX + '"}', "may have 4096"),
+    ],
+)
+@pytest.mark.parametrize("on_failure", ["Squash", "Hold"])
+def test_a_report_that_cant_be_true_promotes_nothing_and_squashes_nothing(
+    tended: Sandbox, report: str, why: str, on_failure: str
+) -> None:
+    append(tended_fork(tended, on_failure), 3)
+    ends(tended, wish(tended), "Complete", report=report)
+    tended.restart()
+    tended.wait(3_600)
+    assert conditions(current(tended))["GatePassed"] == ("False", "GateReportInvalid")
+    assert why in message(current(tended), "GatePassed")
+    assert isinstance(tended.service.describe("orders--what-if"), Description)
+
+
+@pytest.mark.parametrize("words", ["all is well", "", '{"verdict": "good"}', "[3]"])
+def test_what_is_no_report_is_left_to_the_gates_author(tended: Sandbox, words: str) -> None:
+    append(tended_fork(tended), 3)
+    ends(tended, wish(tended), "Complete", report=words)
+    assert promoted_records(tended) == 3
+
+
+def test_containers_that_report_different_numbers_promote_nothing(tended: Sandbox) -> None:
+    append(tended_fork(tended), 2)
+    job = wish(tended)
+    pod_ends(tended, job, "Complete", name="a", report='{"ownRecords": 1}')
+    ends(tended, job, "Complete", report='{"ownRecords": 2}')
+    assert conditions(current(tended))["GatePassed"] == ("False", "GateReportInvalid")
+    assert "1 and 2" in message(current(tended), "GatePassed")
+
+
+def test_the_report_of_a_pod_that_is_seen_later_is_waited_for(tended: Sandbox) -> None:
+    job = gated(tended)
+    append(tended)
+    job_ends(tended, job, "Complete")
+    tended.settle()
+    assert phase(tended) is ForkPhase.GATING
+    pod_ends(tended, job, "Complete", report='{"ownRecords": 1}')
+    tended.settle()
+    assert promoted_records(tended) == 1
+
+
+def test_a_pod_that_is_never_seen_leaves_the_count_from_before_the_job(tended: Sandbox) -> None:
+    job = gated(tended)
+    job_ends(tended, job, "Complete")
+    tended.wait(POD_MS_MAX / 1_000 + 1)
+    assert promoted_records(tended) == 0
+
+
+def test_a_fork_that_always_moves_is_judged_ever_more_seldom_and_told_of_once(
+    tended: Sandbox,
+) -> None:
+    job, began, seen = gated(tended), tended.now, 1
+    for turn in range(8):
+        append(tended)
+        ends(tended, job, "Complete")
+        pause_ms = min(PAUSE_MS << turn, PAUSE_MS_MAX)
+        assert len(jobs(tended)) == seen
+        tended.wait(pause_ms / 1_000 + 1)
+        seen += 1
+        [job] = [each for each in jobs(tended) if each.name == judged(tended).job]
+        assert len(jobs(tended)) == seen
+        assert tended.kube.documents[job]["spec"]["ttlSecondsAfterFinished"] == 3_600
+    assert tended.now - began > 20 * 60 * 1_000 * MS
+    told = [each.reason for each in tended.done if isinstance(each, Announce)]
+    assert told.count("ForkMoved") == 1
+    assert told.count("GateRunning") == 1
+    ends(tended, job, "Complete")
+    assert promoted_records(tended) == 8
+
+
+def test_a_fork_that_moves_while_it_awaits_approval_is_judged_again(tended: Sandbox) -> None:
+    job = gated(tended, "Approval", approved=False)
+    ends(tended, job, "Complete")
+    assert phase(tended) is ForkPhase.AWAITING_APPROVAL
+    append(tended)
+    tended.wait(5)
+    assert phase(tended) is ForkPhase.GATING
+    tended.kube.edit(WHAT_IF, approved=True)
+    tended.wait(PAUSE_MS / 1_000 + 1)
+    [again] = [each for each in jobs(tended) if each != job]
+    ends(tended, again, "Complete")
+    assert promoted_records(tended) == 1
+
+
+@pytest.mark.parametrize("result", [None, "Succeeded"])
+def test_a_verdict_of_an_earlier_operator_that_counted_nothing_is_asked_for_again(
+    tended: Sandbox, result: str | None
+) -> None:
+    job = gated(tended)
+    status = dict(tended.kube.documents[WHAT_IF]["status"])
+    status["gate"] = {"job": job.name} | ({} if result is None else {"result": result})
+    tended.kube.report(WHAT_IF, status)
+    job_ends(tended, job, "Complete")
+    tended.restart()
+    tended.wait(POD_MS_MAX / 1_000 + PAUSE_MS / 1_000 + 2)
+    [again] = [each for each in jobs(tended) if each != job]
+    ends(tended, again, "Complete")
+    assert promoted_records(tended) == 0
+
+
+def test_an_operator_that_is_replaced_at_any_step_promotes_what_was_judged(
+    tended: Sandbox,
+) -> None:
+    for step in range(1, 40):
+        made = office()
+        log(made)
+        left = [step]
+
+        def dies(_: Action, left: list[int] = left) -> bool:
+            left[0] -= 1
+            return left[0] == 0
+
+        append(tended_fork(made))
+        made.crash = dies
+        job = wish(made)
+        append(made)
+        ends(made, job, "Complete")
+        made.wait(PAUSE_MS / 1_000 + 2)
+        [again] = [each for each in jobs(made) if each != job]
+        ends(made, again, "Complete")
+        made.wait(1)
+        assert promoted_records(made) == 2
+        if left[0] > 0:
+            return
+    raise AssertionError("more steps than there can be")
 
 
 def test_failure_squashes_and_tells_the_last_words(tended: Sandbox) -> None:
@@ -207,10 +381,6 @@ def given(settings: GateSettings, **spec: Any) -> Sandbox:
     promotion = {"policy": "Gate", "gate": gate}
     fork(made, promotable=True, promotion=promotion, state="Promoted")
     return made
-
-
-def jobs(office: Sandbox) -> list[Ref]:
-    return [ref for ref in office.kube.documents if ref.kind == "Job"]
 
 
 def test_an_installation_without_gates_makes_no_job_and_says_so() -> None:
