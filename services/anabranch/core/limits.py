@@ -191,6 +191,24 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     cursors_per_log_max: int = 10_000
     """Named cursors of one log."""
 
+    writers_per_log_max: int = 1_000
+    """Writers whose appends are marked, as a stream processor's sink marks them, that one log
+    remembers. Each is remembered until it is released.
+    """
+
+    writer_parts_max: int = 20_000
+    """Parts of marked versions that one log remembers: those of versions that aren't complete, and
+    of the last complete version of each writer.
+    """
+
+    writer_batches_max: int = 200_000
+    """Batches of such parts as belong to versions that aren't complete, per log; each takes 24
+    bytes. Past it marked appends are refused until a version is complete.
+    """
+
+    writer_chars_max: int = 200
+    """A writer's name."""
+
     ttl_ms_max: int = 366 * 86_400_000
     """The longest time to live of a fork."""
 
@@ -339,6 +357,10 @@ REPLICATED = (
     "tombstones_max",
     "promotions_remembered_max",
     "cursors_per_log_max",
+    "writers_per_log_max",
+    "writer_parts_max",
+    "writer_batches_max",
+    "writer_chars_max",
     "ttl_ms_max",
     "spare_brokers_max",
     "embedded_nodes_max",

@@ -47,6 +47,7 @@ from anabranch.core.bolt.protocol.fronts import (
     LeadFront,
     OpenFront,
 )
+from anabranch.core.bolt.protocol.marks import CompleteVersion, ReleaseWriter
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
 from anabranch_sim.bolt.naive_logs import Front, List, Record, Source, refusal_of
 
@@ -158,7 +159,9 @@ class Naive:
                 log.quota = None if quota.limits_nothing else quota
             case RegisterBroker(name):
                 self.epochs[name] = len(self.epochs) + 1
-            case ForgetObjects() | Configure() | SwapExtents():
+            case (
+                ForgetObjects() | Configure() | SwapExtents() | CompleteVersion() | ReleaseWriter()
+            ):
                 pass
         return None
 

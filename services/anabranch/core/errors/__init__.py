@@ -68,6 +68,12 @@ from anabranch.core.errors.logs import (
     UnknownLog,
     WrongEngine,
 )
+from anabranch.core.errors.marks import (
+    NoWriterMarks,
+    PartDiffers,
+    PartGap,
+    WriterConflict,
+)
 from anabranch.core.errors.service import (
     BadFrame,
     BadRequest,
@@ -168,6 +174,7 @@ __all__ = [
     "LogHasForks",
     "Mistake",
     "NoSpareBroker",
+    "NoWriterMarks",
     "NotLost",
     "NotOffered",
     "NotPrimary",
@@ -181,6 +188,8 @@ __all__ = [
     "Overloaded",
     "OwnedByAnother",
     "OwnsAnother",
+    "PartDiffers",
+    "PartGap",
     "PositionForgotten",
     "PositionPending",
     "PositionTrimmed",
@@ -217,6 +226,7 @@ __all__ = [
     "UnknownShard",
     "UnsupportedBatch",
     "VersionMismatch",
+    "WriterConflict",
     "WrongCluster",
     "WrongEngine",
     "restore",

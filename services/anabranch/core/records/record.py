@@ -54,8 +54,11 @@ def encode(
     producer_epoch: int = -1,
     base_sequence: int = -1,
     now: Milliseconds,
+    retried: bool = False,
 ) -> bytes:
-    """One batch, its base offset 0."""
+    """One batch, its base offset 0. `retried`: it may be sent again at another time, and is known
+    by its digest then, as a request is.
+    """
     assert records, "a batch has at least one record"
     batch = builder(producer_id, producer_epoch, base_sequence)
     append = batch.append
@@ -69,7 +72,7 @@ def encode(
             list(record.headers),
         )
     built = batch.build()
-    if is_request(producer_id, producer_epoch, base_sequence):
+    if retried or is_request(producer_id, producer_epoch, base_sequence):
         # Only whoever encodes a batch knows which times were given and which are those of sending,
         # which differ when a request is repeated. The checksum leaves this field out.
         _LEADER_EPOCH.pack_into(built, _LEADER_EPOCH_AT, _given_times(records))

@@ -26,6 +26,7 @@ from anabranch.core.bolt.broker.read_path.subscriptions import Subscriptions
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.broker.write_path.appends import Appending
 from anabranch.core.bolt.broker.write_path.commits import Writing
+from anabranch.core.bolt.broker.write_path.marked import Marking
 from anabranch.core.bolt.broker.write_path.parked import Parking
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import Done, Epoch, Outcome, RegisterBroker
@@ -38,6 +39,12 @@ from anabranch.core.bolt.protocol.fronts import (
     ReadFront,
 )
 from anabranch.core.bolt.protocol.letters import Applied, CopyExtents, Leading, Moved, QueryAnswer
+from anabranch.core.bolt.protocol.marks import (
+    AppendMarked,
+    CompleteVersion,
+    ReadWriters,
+    ReleaseWriter,
+)
 from anabranch.core.errors import BadRequest, BrokerDraining, BrokerFenced
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
@@ -63,6 +70,7 @@ from anabranch.core.usage import Usage
 _REFUSED_WHEN_CLOSED = (
     messages.Append,
     AppendFront,
+    AppendMarked,
     messages.Read,
     messages.Subscribe,
     messages.Redeem,
@@ -107,6 +115,9 @@ class Broker:
         metering = Metering(context, asking)
         self._appending = Appending(
             context, writing=writing, parking=self._parking, metering=metering
+        )
+        self._marking = Marking(
+            context, correspondence=asking, append=self._appending.append_marked
         )
         self._reading = Reading(
             context, correspondence=asking, fetching=fetching, waits=waits, metering=metering
@@ -259,6 +270,7 @@ class Broker:
         self._waits.drop(token)
         self._subscriptions.drop(token)
         self._appending.drop(token)
+        self._marking.drop(token)
 
     def _register(self) -> None:
         assert self._life is not None
@@ -283,6 +295,7 @@ class Broker:
         """
         assert self._draining.closed, "what is new would still be taken"
         self._appending.let_parked_go(BrokerDraining(self.name))
+        self._marking.stop(BrokerDraining(self.name))
         begun = set(self._waits.in_doubt())
         waiting = [token for token in self._waits.tokens() if token not in begun]
         for token in (*waiting, *self._subscriptions.tokens()):
@@ -295,6 +308,7 @@ class Broker:
         assert isinstance(fenced, BrokerFenced)
         self.fenced = fenced
         self._appending.stop(fenced)
+        self._marking.stop(fenced)
         for token in (*self._waits.tokens(), *self._subscriptions.tokens()):
             self._outbox.refuse(token, fenced)
         self._draining.end()
@@ -338,6 +352,10 @@ class Broker:
             EndFront: self._controlling.do_front,
             ReadFront: ask,
             messages.Order: self._order,
+            AppendMarked: self._marking.append,
+            CompleteVersion: do,
+            ReleaseWriter: do,
+            ReadWriters: ask,
             messages.FindReceipt: ask,
             messages.CreateLog: do,
             messages.DeleteLog: do,

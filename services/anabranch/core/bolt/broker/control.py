@@ -19,6 +19,7 @@ from anabranch.core.bolt.protocol.commands import (
 )
 from anabranch.core.bolt.protocol.fronts import FrontCommand, ReadFront
 from anabranch.core.bolt.protocol.letters import Moved
+from anabranch.core.bolt.protocol.marks import CompleteVersion, ReadWriters, ReleaseWriter
 from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.bolt.state.catalogue import ENGINES, REPLICAS_APART, SEQUENCERS_APART
@@ -40,6 +41,7 @@ Question = (
     | messages.ListBrokers
     | messages.FindReceipt
     | ReadFront
+    | ReadWriters
 )
 
 
@@ -269,6 +271,8 @@ def _command(message: Once) -> Guardable:
             return commands.DrainBroker(message.broker, message.epoch)
         case messages.ForgetBroker():
             return commands.ForgetBroker(message.broker, message.epoch)
+        case CompleteVersion() | ReleaseWriter():
+            return replace(message, request=b"")
         case _:
             assert_never(message)
 
@@ -314,7 +318,7 @@ def _query(message: Question) -> Query:
             return queries.Survey()
         case messages.ListBrokers():
             return queries.ListBrokers()
-        case messages.FindReceipt() | ReadFront():
+        case messages.FindReceipt() | ReadFront() | ReadWriters():
             return message
         case _:
             assert_never(message)

@@ -8,6 +8,7 @@ class Counters:
         "appends",
         "appends_bytes",
         "appends_records",
+        "appends_repeated",
         "batches_read",
         "bytes_read",
         "cache_hits",
@@ -39,6 +40,8 @@ class Counters:
         """Acknowledged batches; the next two count the same."""
         self.appends_bytes = 0
         self.appends_records = 0
+        self.appends_repeated = 0
+        """Batches with a writer mark that the log had already, and that weren't appended again."""
         self.batches_read = 0
         """In answers to reads and pushed to subscribers."""
         self.bytes_read = 0

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from anabranch.core.bolt.logs.front import Front
 from anabranch.core.bolt.logs.index import Index
+from anabranch.core.bolt.logs.marks import Marks
 from anabranch.core.bolt.logs.tails import LazyTailTree, Tail
 from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.errors import BadName, UnknownLog, WrongEngine
@@ -86,6 +87,7 @@ class Log:
         "index",
         "kind",
         "lineage",
+        "marks",
         "name",
         "on_parent_delete",
         "on_promote",
@@ -125,6 +127,8 @@ class Log:
         self.index = Index()
         self.lineage: object = None
         self.producers: dict[int, Producer] = {}
+        self.marks: Marks | None = None
+        """Of writers whose appends are remembered until they are released."""
         self.cursors: dict[str, Position] = {}
         self.on_promote: dict[str, OnPromote] = {}
         """Of the cursors for which somebody chose."""

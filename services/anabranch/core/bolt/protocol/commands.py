@@ -10,8 +10,14 @@ import msgspec
 
 from anabranch.core.bolt.protocol.engine_settings import EngineSettings
 from anabranch.core.bolt.protocol.fronts import FrontAnswer, FrontCommand, FrontMark
+from anabranch.core.bolt.protocol.marks import (
+    AlreadyAppended,
+    CompleteVersion,
+    ReleaseWriter,
+    WriterMark,
+)
 from anabranch.core.bolt.protocol.promotions import Promote, PromoteIf, Promotion
-from anabranch.core.errors import BadRequest
+from anabranch.core.bolt.protocol.receipts import Receipt
 from anabranch.core.errors.refused import Refused
 from anabranch.core.quota import Quota
 from anabranch.core.types import (
@@ -38,7 +44,10 @@ class Batch(Compact, frozen=True):
     epoch: int = 0
     sequence: int = 0
     digest: int = 0
-    """Of the records, if the batch is a request of its own (`core/records/digest.py`)."""
+    """Of the records, if the batch is a request of its own (`core/records/digest.py`) or has a
+    mark.
+    """
+    mark: WriterMark | None = None
 
 
 class Row(Compact, frozen=True):
@@ -59,7 +68,7 @@ every record's first origin, and a fork at a time ends before that time. 4 remem
 are requests of their own beside the other requests, and forgets refusals that may pass (see
 `requests`). 5 keeps the names of Belfast's logs, 6 those of Erwin's (see `catalogue`, also for 6).
 7 has lazy fronts, 8 fronts that come to a log later, or end. 9 knows request ids at one log only.
-10 has promotions with a condition.
+10 has promotions with a condition, and writer marks.
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
@@ -307,6 +316,8 @@ Guardable = (
     | ForgetBroker
     | SetSettings
     | SetAppends
+    | CompleteVersion
+    | ReleaseWriter
 )
 """What clients ask for."""
 
@@ -324,30 +335,16 @@ class Guarded(msgspec.Struct, frozen=True, array_like=True, tag="guarded"):
 
 
 Bare = (
-    CreateLog
-    | DeleteLog
+    Guardable
     | CommitObject
-    | ForkLog
-    | Promote
-    | PromoteIf
-    | Squash
-    | Trim
-    | CommitCursor
-    | DeleteCursor
     | RegisterBroker
-    | DrainBroker
     | LoseBroker
     | FindBroker
     | RaiseFormat
     | Expire
     | ForgetObjects
     | Configure
-    | SetQuota
     | SwapExtents
-    | Adopt
-    | ForgetBroker
-    | SetSettings
-    | SetAppends
     | FrontCommand
 )
 Command = Bare | Guarded
@@ -372,38 +369,6 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
 decode_group = msgspec.msgpack.Decoder(list[Entry]).decode
 """One entry of the journal holds one group."""
-
-
-_RECEIPT_CHARS_MAX = 80
-_RECEIPT_END = 1 << 53
-"""JSON's numbers are exact below it."""
-
-
-class Receipt(msgspec.Struct, frozen=True, array_like=True, tag="receipt"):
-    """The promise of a position: where the record would be if no promotion came between
-    (AgileLog, 4.1).
-    """
-
-    log: LogId
-    generation: int
-    provisional: Position
-
-    @property
-    def text(self) -> str:
-        """What every front gives and takes; `parse` reads it."""
-        return f"{self.log}.{self.generation}.{self.provisional}"
-
-    @staticmethod
-    def parse(text: str) -> "Receipt":
-        """BadRequest if it is none."""
-        parts = text.split(".")
-        if len(parts) == 3 and all(each.isascii() and each.isdecimal() for each in parts):
-            # The length is looked at first: to read a number of many digits takes long.
-            short = len(text) <= _RECEIPT_CHARS_MAX
-            log, generation, provisional = map(int, parts) if short else (_RECEIPT_END, 0, 0)
-            if max(log, generation, provisional) < _RECEIPT_END:
-                return Receipt(LogId(log), generation, provisional)
-        raise BadRequest("receipt", "it isn't one that an append returned, such as 1.0.12")
 
 
 class Description(msgspec.Struct, frozen=True, array_like=True, tag="description"):
@@ -456,9 +421,9 @@ class LogQuota(Compact, frozen=True):
 
 
 class Sequenced(msgspec.Struct, frozen=True, array_like=True, tag="sequenced"):
-    """Results of one row, batch by batch: a position, a receipt, or a refusal."""
+    """Results of one row, batch by batch."""
 
-    batches: list[int | Receipt | Refused]
+    batches: list[int | Receipt | AlreadyAppended | Refused]
 
 
 class Committed(msgspec.Struct, frozen=True, array_like=True, tag="committed"):

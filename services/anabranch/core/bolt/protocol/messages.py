@@ -10,6 +10,13 @@ from anabranch.core.bolt.protocol.commands import (
     Receipt,
 )
 from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontAnswer, FrontRequest
+from anabranch.core.bolt.protocol.marks import (
+    AlreadyAppended,
+    AppendMarked,
+    MarkCommand,
+    ReadWriters,
+    Writers,
+)
 from anabranch.core.bolt.protocol.queries import (
     At,
     Census,
@@ -328,6 +335,7 @@ Once = (
     | ForgetBroker
     | SetSettings
     | SetAppends
+    | MarkCommand
 )
 """What changes something; its request id has it done once, however often it is sent."""
 
@@ -388,6 +396,9 @@ Control = (
     | SetAppends
     | FindReceipt
     | Order
+    | AppendMarked
+    | MarkCommand
+    | ReadWriters
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
@@ -429,6 +440,8 @@ Plain = (
     | Receipt
     | Refused
     | FrontAnswer
+    | AlreadyAppended
+    | Writers
 )
 """Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their
 own.

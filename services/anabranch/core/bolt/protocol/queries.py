@@ -4,6 +4,7 @@ import msgspec
 
 from anabranch.core.bolt.protocol.commands import Compact, Description, LogQuota, Receipt
 from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontConfiguration, ReadFront
+from anabranch.core.bolt.protocol.marks import ReadWriters, Writers
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId, Milliseconds, ObjectId, OnPromote, Position
 
@@ -180,6 +181,8 @@ class BrokerSeat(Compact, frozen=True):
 
 class Pool(msgspec.Struct, frozen=True, array_like=True, tag="pool"):
     brokers: list[BrokerSeat]
+    format: int = 0
+    """Of the cluster's commands; 0 from a leader that doesn't say it."""
 
 
 Query = (
@@ -194,6 +197,7 @@ Query = (
     | ListBrokers
     | FindReceipt
     | ReadFront
+    | ReadWriters
 )
 Answer = (
     Resolved
@@ -207,5 +211,6 @@ Answer = (
     | Pool
     | Receipt
     | FrontConfiguration
+    | Writers
     | Refused
 )

@@ -9,6 +9,12 @@ from typing import Any
 
 from anabranch.core.bolt.protocol import messages
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.marks import (
+    AppendMarked,
+    CompleteVersion,
+    ReadWriters,
+    ReleaseWriter,
+)
 from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.rights.claims import (
     FORKS,
@@ -25,7 +31,7 @@ from anabranch.core.rights.claims import (
 from anabranch.core.types import Kind
 from anabranch.core.wire.session import Cancel, Credit
 
-_KEPT = (messages.Append, messages.Read, messages.Subscribe)
+_KEPT = (messages.Append, AppendMarked, messages.Read, messages.Subscribe)
 
 
 class BoltRights:
@@ -88,6 +94,12 @@ def _forking(message: messages.Fork) -> tuple[Claim, ...]:
     return (Claim(message.parent, (Verb.FORK,)), *_owning(message.owner))
 
 
+def _writers(message: ReadWriters) -> tuple[Claim, ...]:
+    """A writer looks after itself; who lists all learns names that may not be its own."""
+    verbs = (Verb.APPEND, Verb.READ) if message.writer else (Verb.READ,)
+    return (Claim(message.log, verbs),)
+
+
 def _adopting(message: messages.Adopt) -> tuple[Claim, ...]:
     return (Claim(message.log, (Verb.UPDATE,)), *_owning(message.owner))
 
@@ -128,6 +140,10 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     messages.DrainBroker: lambda _: (POOL,),
     messages.ForgetBroker: lambda _: (POOL,),
     messages.FindReceipt: _on(Verb.APPEND, Verb.READ),
+    AppendMarked: _on(Verb.APPEND),
+    CompleteVersion: _on(Verb.APPEND),
+    ReleaseWriter: _on(Verb.APPEND),
+    ReadWriters: _writers,
     messages.Order: _on(Verb.ORDER),
     messages.Guarded: lambda each: (POOL, *needs(each.message)),
 }

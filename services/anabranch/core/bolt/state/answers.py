@@ -10,6 +10,7 @@ from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.lineage import lineage_of, position_at, slices
 from anabranch.core.bolt.protocol.commands import BOLT, FRONT, Description, EngineSettings, LogQuota
 from anabranch.core.bolt.protocol.fronts import FindReceipt, ReadFront
+from anabranch.core.bolt.protocol.marks import ReadWriters
 from anabranch.core.bolt.protocol.queries import (
     SLICES_MAX,
     Answer,
@@ -32,6 +33,7 @@ from anabranch.core.bolt.protocol.queries import (
     Slice,
     Survey,
 )
+from anabranch.core.bolt.state import writers
 from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
@@ -219,7 +221,7 @@ def _cursors(replica: Replica, query: ReadCursors) -> Cursors:
 
 
 def _pool(replica: Replica, query: ListBrokers) -> Pool:
-    return Pool(replica.placement.pool())
+    return Pool(replica.placement.pool(), replica.format)
 
 
 def _survey(replica: Replica, query: Survey) -> Census:
@@ -255,4 +257,5 @@ _ANSWER: dict[type, Callable[..., Answer]] = {
     Survey: _survey,
     ListBrokers: _pool,
     Compare: _compare,
+    ReadWriters: writers.read,
 }

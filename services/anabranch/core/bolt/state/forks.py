@@ -21,7 +21,7 @@ from anabranch.core.bolt.protocol.commands import (
     Squash,
 )
 from anabranch.core.bolt.protocol.promotions import EXPECT_FORMAT
-from anabranch.core.bolt.state import answers, catalogue, cursors, quotas
+from anabranch.core.bolt.state import answers, catalogue, cursors, quotas, writer_merge
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import needed_from, release
 from anabranch.core.errors import (
@@ -110,6 +110,7 @@ def promote(replica: Replica, command: Promote) -> Promotion:
     parent = child.parent
     assert parent is not None
     cursors.check_promotion(replica, parent, child)
+    writer_merge.check(replica, parent, child)
     assert (child.fork_point, child.id) in parent.promotable_forks, "it is undecided"
     why = f"{child.name} was promoted"
     squashed = [forest.logs[id] for _, id in parent.promotable_forks if id != child.id]
@@ -126,6 +127,7 @@ def promote(replica: Replica, command: Promote) -> Promotion:
         traced = child.id if replica.format >= STEADY_FORMAT else None
         parent.index.replace_from(since, interleave(after, child.index, traced))
     forest.tails.absorb(parent.place, child.place)
+    writer_merge.merge(replica, parent, child)
     _bury_promoted(replica, parent, child)
     for heir in list(child.children.values()):
         hand_over(heir, parent)

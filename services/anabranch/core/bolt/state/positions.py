@@ -15,6 +15,8 @@ from anabranch.core.bolt.protocol.commands import (
     Row,
     Sequenced,
 )
+from anabranch.core.bolt.protocol.marks import AlreadyAppended
+from anabranch.core.bolt.state import writers
 from anabranch.core.bolt.state.quotas import told
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.requests import ANY_LOG, APART_FORMAT, LOG_FORMAT, log_tag
@@ -36,7 +38,7 @@ from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE, Producer, is
 from anabranch.core.records.objects import split_id
 from anabranch.core.types import Milliseconds, ObjectId, Position
 
-BatchResult = Position | Receipt | Refused
+BatchResult = Position | Receipt | AlreadyAppended | Refused
 
 
 def commit(replica: Replica, command: CommitObject) -> Committed:
@@ -80,7 +82,7 @@ def _refusal(replica: Replica, row: Row, log: Log | None) -> Sequenced | Refused
     if log is None:
         return _of_the_gone(replica, row)
     if log.engine:
-        return Refused.of(WrongEngine(log.name, log.engine, "append"))
+        return _of_another_engine(log, row)
     if log.front is not None and not log.front.ended:
         why: AnabranchError = LazyAppendsOnly(log.name)
         if log.front.configuration.ending:
@@ -126,7 +128,12 @@ def _of_the_gone(replica: Replica, row: Row) -> Sequenced | Refused:
     if grave is None and not any(_is_apart(replica, batch) for batch in row.batches):
         return refused
     results: list[BatchResult] = []
+    heir = replica.heir(row.log)
     for batch in row.batches:
+        if batch.mark is not None:
+            known = writers.find(replica, heir, batch.mark, batch.digest) if heir else None
+            results.append(known or refused)
+            continue
         done = _done_before(replica, None, batch)
         place = _remembered(grave.producers, batch) if grave else None
         if done is not None:
@@ -136,13 +143,27 @@ def _of_the_gone(replica: Replica, row: Row) -> Sequenced | Refused:
     return Sequenced(results)
 
 
+def _of_another_engine(log: Log, row: Row) -> Sequenced | Refused:
+    wrong = Refused.of(WrongEngine(log.name, log.engine, "append"))
+    unmarked = writers.why_not(log)
+    if unmarked is None or all(batch.mark is None for batch in row.batches):
+        return wrong
+    refused = Refused.of(unmarked)
+    return Sequenced([wrong if batch.mark is None else refused for batch in row.batches])
+
+
 def _but_for_the_known(
     replica: Replica, log: Log, row: Row, why: AnabranchError
 ) -> Sequenced | Refused:
     """Appends are refused, but for those that were committed before there was a reason to."""
     refused = Refused.of(why)
     results: list[BatchResult] = []
+    unmarked = writers.why_not(log)
     for batch in row.batches:
+        if batch.mark is not None:
+            known = writers.find(replica, log, batch.mark, batch.digest)
+            results.append(known or (Refused.of(unmarked) if unmarked else refused))
+            continue
         done = _done_before(replica, log, batch)
         place = None if done is not None else _remembered(log.producers, batch)
         if done is None and place is not None:
@@ -164,7 +185,9 @@ def _sequence(
     results: list[BatchResult] | None = None
     for turn, batch in enumerate(row.batches):
         known = None
-        if batch.producer >= 0:
+        if batch.mark is not None:
+            known = writers.append(replica, log, batch, position)
+        elif batch.producer >= 0:
             # Few batches have this epoch, so most need no call to find out.
             if batch.epoch == REQUEST_EPOCH and _is_apart(replica, batch):
                 known = _request(replica, log, batch, position, withheld)
@@ -251,7 +274,7 @@ def _known(
 
 def _is_apart(replica: Replica, batch: Batch) -> bool:
     """Is it remembered by itself? Members of earlier formats know it as a producer's only batch."""
-    if replica.format < APART_FORMAT:
+    if replica.format < APART_FORMAT or batch.mark is not None:
         return False
     return is_request(batch.producer, batch.epoch, batch.sequence)
 
@@ -306,15 +329,10 @@ def _remembered(producers: dict[int, Producer], batch: Batch) -> tuple[Position,
 
 def _again(replica: Replica, log: Log, place: tuple[Position, int]) -> BatchResult:
     """Where a batch that was committed before is now."""
-    position, generation = place
     try:
-        log, position = replica.redeem(Receipt(log.id, generation, position))
+        return replica.whereabouts(Receipt(log.id, place[1], place[0]))
     except ReceiptExpired as error:
         return Refused.of(error)
-    settled, undecided = replica.forest.settled(log)
-    if undecided is None or position < settled:
-        return position
-    return Receipt(log.id, log.generation, position)
 
 
 def _room(replica: Replica, log: Log, at: Milliseconds) -> bool:

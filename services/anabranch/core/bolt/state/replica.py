@@ -142,6 +142,22 @@ class Replica:
         log = self.forest.find(id)
         return log, replay(log.shifts, generation, log.generation, log.name, position)
 
+    def heir(self, id: LogId) -> Log | None:
+        """The live log that has the records of this one after all promotions; None if none has."""
+        graves = self.forest.graves
+        into: LogId | None = id
+        while into is not None and (grave := graves.get(into)) is not None:
+            into = grave.promoted_into
+        return None if into is None else self.forest.logs.get(into)
+
+    def whereabouts(self, receipt: Receipt) -> Position | Receipt:
+        """Where a record that was committed before is now; raises ReceiptExpired."""
+        log, position = self.redeem(receipt)
+        settled, undecided = self.forest.settled(log)
+        if undecided is None or position < settled:
+            return position
+        return Receipt(log.id, log.generation, position)
+
 
 def replay(shifts: list[Shift], since: int, until: int, name: str, position: Position) -> Position:
     """Move a position through every promotion between two generations of a log."""

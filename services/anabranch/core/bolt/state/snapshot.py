@@ -7,9 +7,11 @@ from collections import deque
 
 import msgspec
 
+from anabranch.core.bolt.logs import marks
 from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone
 from anabranch.core.bolt.logs.front import Era, Front, Listed
 from anabranch.core.bolt.logs.index import COLUMNS, Index
+from anabranch.core.bolt.logs.marks import SavedWriter
 from anabranch.core.bolt.protocol.commands import (
     Committed,
     EngineSettings,
@@ -113,6 +115,7 @@ class _Log(_Part, frozen=True):
     engine: str = ""
     settings: EngineSettings | None = None
     front: _Front | None = None
+    writers: list[SavedWriter] = []
 
 
 class _Grave(_Part, frozen=True):
@@ -345,6 +348,7 @@ def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
         engine=log.engine,
         settings=log.settings,
         front=_save_front(log.front) if log.front is not None else None,
+        writers=marks.save(log.marks),
     )
 
 
@@ -378,6 +382,7 @@ def _load_log(replica: Replica, saved: _Log, families: list[Family]) -> None:
     log.by, log.why = saved.by, saved.why
     log.on_promote = saved.on_promote
     log.engine, log.settings = saved.engine, saved.settings
+    log.marks = marks.load(saved.writers)
     log.front = _load_front(saved.front) if saved.front is not None else None
     if saved.quota is not None:
         forest.quotas[log.id] = saved.quota

@@ -41,6 +41,7 @@ from anabranch.core.bolt.protocol.commands import (
     Trim,
 )
 from anabranch.core.bolt.protocol.fronts import ConfigureFront, EndFront, LeadFront, OpenFront
+from anabranch.core.bolt.protocol.marks import CompleteVersion, ReleaseWriter
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.bolt.state import (
     answers,
@@ -51,6 +52,7 @@ from anabranch.core.bolt.state import (
     quotas,
     retention,
     swap,
+    writers,
 )
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.bolt.state.requests import is_kept
@@ -221,4 +223,6 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     ConfigureFront: fronts.configure,
     OpenFront: fronts.open_front,
     EndFront: fronts.end_front,
+    CompleteVersion: writers.complete,
+    ReleaseWriter: writers.release,
 }  # pyright: ignore[reportAssignmentType]

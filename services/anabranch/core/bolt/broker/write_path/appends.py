@@ -16,6 +16,7 @@ from anabranch.core.bolt.broker.write_path.open_object import FrontBatch, Held, 
 from anabranch.core.bolt.broker.write_path.parked import Parking
 from anabranch.core.bolt.protocol.commands import Batch, Committed, Outcome, Receipt, Sequenced
 from anabranch.core.bolt.protocol.fronts import AppendFront, FrontEpoch
+from anabranch.core.bolt.protocol.marks import AlreadyAppended, AppendMarked
 from anabranch.core.bolt.protocol.messages import Append, Appended
 from anabranch.core.errors import (
     AnabranchError,
@@ -24,6 +25,7 @@ from anabranch.core.errors import (
     BrokerFenced,
     DeadlineExceeded,
     Overloaded,
+    PartGap,
     SequenceGap,
     Unavailable,
     UnknownLog,
@@ -38,7 +40,8 @@ from anabranch.core.types import NEVER, LogId, Nanoseconds
 _count_of = attrgetter("count")
 _length_of = attrgetter("length")
 
-BatchResult = int | Receipt | Refused
+BatchResult = int | Receipt | AlreadyAppended | Refused
+_GAPS = (SequenceGap.code, PartGap.code)
 _FrontKey = tuple[LogId, FrontEpoch, int]
 """Of a front's batch: the log, and the epoch and number under which it is sent again."""
 
@@ -75,7 +78,12 @@ class Appending:
     def append(self, token: Token, message: Append) -> None:
         self.append_many((token,), (message,))
 
-    def append_many(self, tokens: Sequence[Token], messages: Sequence[Append]) -> None:
+    def append_marked(self, token: Token, message: AppendMarked) -> None:
+        self.append_many((token,), (message,))
+
+    def append_many(
+        self, tokens: Sequence[Token], messages: Sequence[Append | AppendMarked]
+    ) -> None:
         """Take each or refuse it, before anything is written."""
         limits, now = self._limits, self._alarms.now
         self._writing.pacing.arrived(now, len(tokens))
@@ -197,11 +205,22 @@ class Appending:
         what = "bytes of appends to one log not yet acknowledged"
         return Overloaded(what, limit, "log_queue_bytes_max")
 
-    def _checked(self, message: Append) -> Batch:
+    def _checked(self, message: Append | AppendMarked) -> Batch:
         """What the metadata will be told of it, if it may enter a log."""
         if not 0 <= message.log < NEVER:
             raise UnknownLog(str(message.log))
+        if type(message) is AppendMarked:
+            return self._checked_marked(message)
         return self._checked_batch(message.batch)
+
+    def _checked_marked(self, message: AppendMarked) -> Batch:
+        """In the place of a producer stands the part, whose batches are kept in order like a
+        producer's.
+        """
+        batch, mark = message.batch, message.mark
+        header = check(batch, self._limits, "of this append")
+        digest = digest_of_records(batch, header)
+        return Batch(len(batch), header.count, mark.sender, 0, mark.batch, digest, mark)
 
     def _checked_batch(self, batch: Buffer) -> Batch:
         header = check(batch, self._limits, "of this append")
@@ -291,6 +310,11 @@ class Appending:
             if isinstance(each, Refused):
                 yield held, each
                 continue
+            if isinstance(each, AlreadyAppended):
+                self._outbox.counters.appends_repeated += 1
+                self._outbox.reply(held.token, each)
+                self._release(held.log, 1, held.entry.length)
+                continue
             receipt = each if isinstance(each, Receipt) else None
             position = None if isinstance(each, Receipt) else each
             self._outbox.reply(held.token, Appended(position, receipt))
@@ -317,7 +341,7 @@ class Appending:
             if why.code == AppendBlocked.code:
                 continue
             sender = (held.log, held.entry.producer)
-            if why.code == SequenceGap.code and earliest.get(sender, NEVER) < held.serial:
+            if why.code in _GAPS and earliest.get(sender, NEVER) < held.serial:
                 self._gather(held)
             else:
                 self._refuse(held, why)
