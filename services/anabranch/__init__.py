@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anabranch import aio, belfast, errors
     from anabranch.client.bolt.sync_log import Appending, Cursor, Events, Log, Receipt
+    from anabranch.client.bolt.sync_writers import Writer
+    from anabranch.client.bolt.writers import PartAppended
     from anabranch.client.logs import AnyLog
     from anabranch.client.session.records import (
         Appended,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from anabranch.client.sync import Service, connect
     from anabranch.client.sync_erwin_log import ErwinLog
     from anabranch.client.sync_speculative_log import SpeculativeLog
+    from anabranch.core.bolt.protocol.marks import WriterState
     from anabranch.core.errors import AnabranchError
     from anabranch.core.quota import Quota
     from anabranch.core.records.codecs import Codec
@@ -48,6 +51,9 @@ _HOMES = {
     "Events": "anabranch.client.bolt.sync_log",
     "Log": "anabranch.client.bolt.sync_log",
     "Receipt": "anabranch.client.bolt.sync_log",
+    "PartAppended": "anabranch.client.bolt.writers",
+    "Writer": "anabranch.client.bolt.sync_writers",
+    "WriterState": "anabranch.core.bolt.protocol.marks",
     "Quota": "anabranch.core.quota",
     "AnabranchError": "anabranch.core.errors",
     "Codec": "anabranch.core.records.codecs",
@@ -77,12 +83,15 @@ __all__ = [
     "OnParentDelete",
     "OnPromote",
     "Origin",
+    "PartAppended",
     "Quota",
     "Receipt",
     "Record",
     "Service",
     "Settings",
     "SpeculativeLog",
+    "Writer",
+    "WriterState",
     "aio",
     "belfast",
     "connect",

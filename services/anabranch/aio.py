@@ -4,6 +4,7 @@ from anabranch.client.aio import Connecting, Service, connect
 from anabranch.client.bolt.log import Cursor, Log
 from anabranch.client.bolt.reads import Events
 from anabranch.client.bolt.receipts import Appending, Receipt
+from anabranch.client.bolt.writers import Writer
 from anabranch.client.logs import AsyncLog as AnyLog
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "Log",
     "Receipt",
     "Service",
+    "Writer",
     "connect",
 ]

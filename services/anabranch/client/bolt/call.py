@@ -7,6 +7,7 @@ from anabranch.client.bolt.routing import BoltCommons, BrokerLine, Routing
 from anabranch.client.session import call
 from anabranch.client.session.commons import heed_ms
 from anabranch.core.bolt.protocol.commands import Description, Receipt
+from anabranch.core.bolt.protocol.marks import AppendMarked
 from anabranch.core.bolt.protocol.messages import (
     Append,
     ClientMessage,
@@ -85,7 +86,7 @@ class Call(call.Call[ClientMessage, ServerMessage, Routing]):
         message, now = self._message, self._of_session.now
         if self._wait_ms and isinstance(message, Read | Redeem):
             return replace(message, wait_ms=max(0, (self._patience - now) // MS))
-        if isinstance(message, Append):
+        if isinstance(message, Append | AppendMarked):
             held_ms = hold_ms((self._until - now) // MS, self._wait_ms + self._timeout_ms)
             given_ms = message.wait_ms
             return replace(message, wait_ms=held_ms if given_ms < 0 else min(given_ms, held_ms))

@@ -9,6 +9,7 @@ from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
+from anabranch.client.bolt.writers import Writer, writers
 from anabranch.client.driver import link as driver
 from anabranch.client.driver.pending import result
 from anabranch.client.session import arguments
@@ -25,6 +26,7 @@ from anabranch.client.session.records import (
 )
 from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.bolt.protocol.commands import Description, Done, Promotion
+from anabranch.core.bolt.protocol.marks import WriterState
 from anabranch.core.bolt.protocol.messages import Appended as Acknowledged
 from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
@@ -389,6 +391,16 @@ class Log(LogVerbs):
     def cursor(self, name: str) -> "Cursor":
         """A position that the log keeps for a reader."""
         return Cursor(self, name)
+
+    def writer(self, name: str) -> Writer:
+        """A name under which parts of versions are appended once each, however often they are
+        tried.
+        """
+        return Writer(self, name)
+
+    async def writers(self, *, timeout: float | None = None) -> list[WriterState]:
+        """The writers that this log itself remembers, in order of name."""
+        return await writers(self, "", timeout)
 
     async def _fork(self, message: Fork, timeout: float | None) -> "Log":
         return Log(self.link, await self.ask(message, Description, "fork", timeout))

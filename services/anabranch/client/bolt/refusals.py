@@ -8,6 +8,7 @@ from anabranch.core.errors import (
     Mistake,
     NoSpareBroker,
     Overloaded,
+    PartGap,
     QuotaExceeded,
     ReadBlocked,
     ReceiptPending,
@@ -24,7 +25,7 @@ PUT_OFF = (*BLOCKED, Overloaded, QuotaExceeded)
 LEAVING = (BrokerDraining, BrokerFenced)
 """The broker is about to stop: any other does what it won't do any more."""
 
-NOTHING_DONE = (*PUT_OFF, BrokerDraining, Mistake, SequenceGap)
+NOTHING_DONE = (*PUT_OFF, BrokerDraining, Mistake, PartGap, SequenceGap)
 """After these it is certain that what was asked did not happen; after others it isn't."""
 
 HOLD_MARGIN_MS_MAX: Milliseconds = 1_000

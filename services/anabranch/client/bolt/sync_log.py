@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from anabranch.client.bolt import log, reads, receipts
+from anabranch.client.bolt import log, reads
 from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.sync_receipts import Receipt, waiting
+from anabranch.client.bolt.sync_writers import Writer
 from anabranch.client.driver import handover, sync_events
 from anabranch.client.driver.handover import Handed, Handover, each
 from anabranch.client.session.arguments import VALUES, VALUES_SHOWN, several
@@ -18,7 +20,7 @@ from anabranch.client.session.records import (
 )
 from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.bolt.protocol.commands import Description, Promotion
-from anabranch.core.bolt.protocol.commands import Receipt as Promise
+from anabranch.core.bolt.protocol.marks import WriterState
 from anabranch.core.bolt.protocol.queries import Comparison
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
@@ -26,30 +28,6 @@ from anabranch.core.types import LogId, OnParentDelete, OnPromote, Position
 
 _PORTION = 65_536
 """Records of an iterable that are handed to the loop at once."""
-
-
-class Receipt:
-    """The promise of a position that is withheld until the promotable forks of its log are
-    decided.
-    """
-
-    def __init__(self, loop: Handover, receipt: receipts.Receipt) -> None:
-        self._loop, self._receipt = loop, receipt
-
-    @property
-    def promise(self) -> Promise:
-        return self._receipt.promise
-
-    def __str__(self) -> str:
-        """What to keep where the receipt must outlive this program: `Service.receipt` takes it."""
-        return self.promise.text
-
-    def __repr__(self) -> str:
-        return repr(self._receipt)
-
-    def position(self, *, timeout: float | None = None) -> Position:
-        """Wait for the decision up to `timeout`; ReceiptPending if there is none by then."""
-        return self._loop.run(self._receipt.position(timeout=timeout))
 
 
 class Appending(handover.Appending[Pledge, Appended[Receipt]]):
@@ -322,6 +300,16 @@ class Log(LogVerbs):
         """What each of them does on a promotion."""
         return self._loop.run(self.wrapped.cursor_choices(timeout=timeout))
 
+    def writer(self, name: str) -> Writer:
+        """A name under which parts of versions are appended once each, however often they are
+        tried.
+        """
+        return Writer(self._loop, self.wrapped.writer(name))
+
+    def writers(self, *, timeout: float | None = None) -> list[WriterState]:
+        """The writers that this log itself remembers, in order of name."""
+        return self._loop.run(self.wrapped.writers(timeout=timeout))
+
     def cursor(self, name: str) -> "Cursor":
         """A position that the log keeps for a reader."""
         return Cursor(self._loop, self.wrapped.cursor(name))
@@ -393,9 +381,3 @@ class Events(sync_events.Events[reads.Events]):
 
     What ends it is raised: Promoted, Squashed, OutOfRange after a trim.
     """
-
-
-def waiting(loop: Handover, done: Appended[receipts.Receipt]) -> Appended[Receipt]:
-    """The same for a program without an event loop."""
-    position, receipt = done
-    return Appended(position, None if receipt is None else Receipt(loop, receipt))

@@ -30,6 +30,8 @@ OWN = {
         "read_batches",
         "sfork",
         "squash",
+        "writer",
+        "writers",
     ),
     "belfast": ("append_soon", "directory", "join", "leave", "status", "subscribe_with"),
     "erwin": (
