@@ -25,6 +25,7 @@ RUN = {
     "docs/howto/command-line.md": "tests/integration/test_cli_tutorial.py",
     "docs/howto/curl.md": "tests/integration/http/test_http_curl.py",
     "docs/howto/erwin.md": "tests/integration/test_readme.py",
+    "docs/howto/exactly-once.md": "tests/integration/test_writers.py",
     "docs/howto/forks.md": "tests/integration/test_cli_tutorial.py",
     "docs/howto/lazy.md": "tests/integration/test_readme.py",
     "docs/howto/operate.md": "tests/integration/test_operate.py",

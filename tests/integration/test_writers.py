@@ -1,6 +1,8 @@
 """Programs that append parts of versions, and are killed and tried again (decision 76)."""
 
 import asyncio
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from anabranch.core.errors import (
     WriterConflict,
 )
 
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LARGE = [b"%06d" % number for number in range(3 * BATCH_RECORDS + 1)]
 
 
@@ -57,6 +60,7 @@ def test_a_part_of_any_size_is_in_the_log_once_and_in_its_order_whoever_is_kille
     assert values(log) == LARGE
     with pytest.raises(PartDiffers):
         log.writer("q").append(LARGE[1:], version=0, part=3)
+    assert log.writer("q").append([bytes(250_000)] * 4, version=0, part=4).batches == 2
 
 
 def test_batches_are_cut_by_records_alone() -> None:
@@ -139,6 +143,27 @@ def test_an_asyncio_program_appends_parts_side_by_side(server: Server) -> None:
             assert sum(each.repeated for each in done) == sum(each.batches for each in done[:3])
 
     asyncio.run(run())
+
+
+def test_the_page_on_exactly_once_runs(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = _BLOCK.findall((root / "docs/howto/exactly-once.md").read_text())
+    first, second = (block for language, block in found if language == "python")
+    (shell,) = (block for language, block in found if language == "sh")
+    with Server.started(tmp_path) as server:
+        for program in (first, "import anabranch\n" + second):
+            exec(program.replace("anabranch://127.0.0.1:7420", server.url), {})
+        said = subprocess.run(
+            ["sh", "-ec", shell],
+            env=server.terminal(tmp_path),
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+    assert capsys.readouterr().out == "1 batch was there, at 0\n1\n"
+    assert "writer query-7f3c is released" in said
+    assert re.search(r"query-8a10 +1 +1 +0 +0", said)
 
 
 def test_logs_without_marks_say_so(service: anabranch.Service) -> None:

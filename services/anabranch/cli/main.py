@@ -50,6 +50,10 @@ SECTIONS: dict[str, Section] = {
             "Redeem receipts of appends whose positions were withheld.",
         ),
         "cursor": ("commands.cursors:cursor", "Keep a reader's position in a log."),
+        "writer": (
+            "commands.writers:writer",
+            "List and release the writers that a log remembers.",
+        ),
         "trim": ("commands.logs:trim", "Give up the records of a log before a position."),
     },
     "Forks": {

@@ -72,6 +72,7 @@ COMMANDS = {
     "cursor set LOG c ?": NUMBERS,
     "cursor get LOG ?": ODD_TEXTS,
     "cursor delete LOG ?": ODD_TEXTS,
+    "writer release LOG ?": ODD_TEXTS,
     "receipt redeem ?": ODD_TEXTS,
     "receipt show ?": ODD_TEXTS,
     "brokers drain ?": ODD_TEXTS,

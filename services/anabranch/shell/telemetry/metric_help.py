@@ -13,6 +13,9 @@ HELP: Mapping[str, str] = {
     ),
     "anabranch_broker_appends_bytes_total": "Bytes of acknowledged batches",
     "anabranch_broker_appends_records_total": "Records in acknowledged batches",
+    "anabranch_broker_appends_repeated_total": (
+        "Batches with a writer mark that the log had already, and that weren't appended again"
+    ),
     "anabranch_broker_puts_total": "Objects written to the store, failed attempts included",
     "anabranch_broker_puts_bytes_total": (
         "Bytes of batches in the objects that were written to the store"

@@ -3,6 +3,7 @@
 """
 
 import re
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from anabranch.core.bolt.logs.index import Index
 from anabranch.core.bolt.logs.marks import Marks
 from anabranch.core.bolt.logs.tails import LazyTailTree, Tail
 from anabranch.core.bolt.protocol.commands import EngineSettings
-from anabranch.core.errors import BadName, UnknownLog, WrongEngine
+from anabranch.core.errors import BadName, ReceiptExpired, UnknownLog, WrongEngine
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.producers import Producer
@@ -66,6 +67,20 @@ class Shift:
         self.generation = generation
         self.thresholds = thresholds
         self.counts = counts
+
+
+def replay(shifts: list[Shift], since: int, until: int, name: str, position: Position) -> Position:
+    """Move a position through every promotion between two generations of a log."""
+    if since == until:
+        return position
+    missed = [shift for shift in shifts if shift.generation > since]
+    if not missed or missed[0].since > since:
+        raise ReceiptExpired(name)
+    assert position >= 0, "positions begin at 0"
+    for shift in missed:
+        before = bisect_right(shift.thresholds, position)
+        position += shift.counts[before - 1] if before else 0
+    return position
 
 
 class Log:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from anabranch.core.bolt.logs import fronts
+from anabranch.core.bolt.logs import fronts, writers
 from anabranch.core.bolt.logs.comparison import compare
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.lineage import lineage_of, position_at, slices
@@ -33,7 +33,6 @@ from anabranch.core.bolt.protocol.queries import (
     Slice,
     Survey,
 )
-from anabranch.core.bolt.state import writers
 from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending

@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from anabranch.core.bolt.logs import fronts
+from anabranch.core.bolt.logs import fronts, writers
 from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone, hand_over
 from anabranch.core.bolt.logs.index import Index, interleave
 from anabranch.core.bolt.logs.lineage import locate, position_at, slices
@@ -21,7 +21,7 @@ from anabranch.core.bolt.protocol.commands import (
     Squash,
 )
 from anabranch.core.bolt.protocol.promotions import EXPECT_FORMAT
-from anabranch.core.bolt.state import answers, catalogue, cursors, quotas, writer_merge
+from anabranch.core.bolt.state import answers, catalogue, cursors, quotas
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import needed_from, release
 from anabranch.core.errors import (
@@ -110,7 +110,7 @@ def promote(replica: Replica, command: Promote) -> Promotion:
     parent = child.parent
     assert parent is not None
     cursors.check_promotion(replica, parent, child)
-    writer_merge.check(replica, parent, child)
+    writers.check_promotion(replica, parent, child)
     assert (child.fork_point, child.id) in parent.promotable_forks, "it is undecided"
     why = f"{child.name} was promoted"
     squashed = [forest.logs[id] for _, id in parent.promotable_forks if id != child.id]
@@ -127,7 +127,7 @@ def promote(replica: Replica, command: Promote) -> Promotion:
         traced = child.id if replica.format >= STEADY_FORMAT else None
         parent.index.replace_from(since, interleave(after, child.index, traced))
     forest.tails.absorb(parent.place, child.place)
-    writer_merge.merge(replica, parent, child)
+    writers.promote(replica, parent, child)
     _bury_promoted(replica, parent, child)
     for heir in list(child.children.values()):
         hand_over(heir, parent)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import msgspec
 
+from anabranch.core.bolt.logs import writers
 from anabranch.core.bolt.logs.forest import Log, subtree
 from anabranch.core.bolt.logs.index import COLUMNS
 from anabranch.core.bolt.logs.lineage import Lineage, Segment, descend, segments
 from anabranch.core.bolt.protocol.commands import Committed, Sequenced
-from anabranch.core.bolt.state import writers
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position

@@ -5,7 +5,7 @@ The hot path of the metadata: a row is one log's batches in one object and becom
 unless a batch in it was committed before or must be refused, which cuts the extent there.
 """
 
-from anabranch.core.bolt.logs import fronts
+from anabranch.core.bolt.logs import fronts, writers
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.protocol.commands import (
     Batch,
@@ -16,7 +16,6 @@ from anabranch.core.bolt.protocol.commands import (
     Sequenced,
 )
 from anabranch.core.bolt.protocol.marks import AlreadyAppended
-from anabranch.core.bolt.state import writers
 from anabranch.core.bolt.state.quotas import told
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.requests import ANY_LOG, APART_FORMAT, LOG_FORMAT, log_tag

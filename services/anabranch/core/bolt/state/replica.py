@@ -1,14 +1,12 @@
 """What one replica of the metadata holds; the rules that change it are elsewhere."""
 
 import heapq
-from bisect import bisect_right
 
-from anabranch.core.bolt.logs.forest import Forest, Log, Shift
+from anabranch.core.bolt.logs.forest import Forest, Log, replay
 from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt, Swapped
 from anabranch.core.bolt.state.placement import Placement
 from anabranch.core.bolt.state.references import References
 from anabranch.core.bolt.state.requests import RememberedAppends, Requests
-from anabranch.core.errors import ReceiptExpired
 from anabranch.core.limits import Limits, with_replicated
 from anabranch.core.types import Kind, LogId, Milliseconds, ObjectId, Position
 
@@ -157,17 +155,3 @@ class Replica:
         if undecided is None or position < settled:
             return position
         return Receipt(log.id, log.generation, position)
-
-
-def replay(shifts: list[Shift], since: int, until: int, name: str, position: Position) -> Position:
-    """Move a position through every promotion between two generations of a log."""
-    if since == until:
-        return position
-    missed = [shift for shift in shifts if shift.generation > since]
-    if not missed or missed[0].since > since:
-        raise ReceiptExpired(name)
-    assert position >= 0, "positions begin at 0"
-    for shift in missed:
-        before = bisect_right(shift.thresholds, position)
-        position += shift.counts[before - 1] if before else 0
-    return position

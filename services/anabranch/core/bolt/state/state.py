@@ -8,7 +8,7 @@ garbage), `swapping` (extents copied together); queries are in `questions`.
 
 from collections.abc import Callable
 
-from anabranch.core.bolt.logs import fronts
+from anabranch.core.bolt.logs import fronts, writers
 from anabranch.core.bolt.protocol.commands import (
     Adopt,
     CommitCursor,
@@ -52,7 +52,6 @@ from anabranch.core.bolt.state import (
     quotas,
     retention,
     swap,
-    writers,
 )
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.bolt.state.requests import is_kept

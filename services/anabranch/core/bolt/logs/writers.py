@@ -6,9 +6,11 @@ logs above it, so it also answers from their marks; a severed one begins with no
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from anabranch.core.bolt.logs.forest import Log
+from msgspec.structs import replace
+
+from anabranch.core.bolt.logs.forest import Forest, Log, replay
 from anabranch.core.bolt.logs.marks import FORGOTTEN, Marks, PartRecord, WriterRecord
 from anabranch.core.bolt.protocol.commands import Batch, Done
 from anabranch.core.bolt.protocol.marks import (
@@ -26,7 +28,6 @@ from anabranch.core.bolt.protocol.marks import (
     check_writer,
 )
 from anabranch.core.bolt.protocol.receipts import Receipt
-from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import (
     AnabranchError,
     NoWriterMarks,
@@ -38,10 +39,26 @@ from anabranch.core.errors import (
     WriterConflict,
 )
 from anabranch.core.errors.refused import Refused
+from anabranch.core.limits import Limits
 from anabranch.core.records.digest import matches
-from anabranch.core.types import Kind, LogId, Position
+from anabranch.core.types import Kind, LogId, Milliseconds, Position
 
 _WHAT = "a log with writer marks"
+
+
+class Known(Protocol):
+    """What a writer's marks need of the replicated state."""
+
+    at: Milliseconds
+    limits: Limits
+
+    @property
+    def forest(self) -> Forest: ...
+
+    @property
+    def format(self) -> int: ...
+
+    def whereabouts(self, receipt: Receipt) -> Position | Receipt: ...
 
 
 class Place(NamedTuple):
@@ -53,7 +70,7 @@ class Place(NamedTuple):
 
 
 def append(
-    replica: Replica, log: Log, batch: Batch, position: Position
+    replica: Known, log: Log, batch: Batch, position: Position
 ) -> AlreadyAppended | Refused | None:
     """None if the batch is appended now, at this position, which is noted; else what it was
     answered when it was appended, or why it can't be.
@@ -75,7 +92,7 @@ def append(
 
 
 def find(
-    replica: Replica, log: Log, mark: WriterMark, digest: int
+    replica: Known, log: Log, mark: WriterMark, digest: int
 ) -> AlreadyAppended | Refused | None:
     """The answer to a batch that this log has; a refusal if it can't be taken; None if it may be
     new.
@@ -107,7 +124,7 @@ def why_not(log: Log) -> NoWriterMarks | None:
     return None
 
 
-def complete(replica: Replica, command: CompleteVersion) -> Done:
+def complete(replica: Known, command: CompleteVersion) -> Done:
     """Close a version that the log has whole; asked again, it is closed already."""
     log, limits = _log(replica, command.log, "version to complete"), replica.limits
     name, version = command.writer, command.version
@@ -141,7 +158,7 @@ def complete(replica: Replica, command: CompleteVersion) -> Done:
     return Done()
 
 
-def release(replica: Replica, command: ReleaseWriter) -> Done:
+def release(replica: Known, command: ReleaseWriter) -> Done:
     log = _log(replica, command.log, "writer to release")
     check_writer(command.writer, replica.limits.writer_chars_max)
     if log.marks is not None:
@@ -151,14 +168,69 @@ def release(replica: Replica, command: ReleaseWriter) -> Done:
     return Done()
 
 
-def read(replica: Replica, query: ReadWriters) -> Writers:
+def read(replica: Known, query: ReadWriters) -> Writers:
     log = replica.forest.find_own(query.log, "writer mark")
     known = log.marks.writers if log.marks is not None else {}
     names = sorted(known) if not query.writer else [query.writer] if query.writer in known else []
     return Writers([_state_of(name, known[name]) for name in names])
 
 
-def unsound(replica: Replica) -> Iterator[tuple[str, str]]:
+def check_promotion(replica: Known, parent: Log, fork: Log) -> None:
+    """What both logs know of a writer must make one history, and the parent have room for it."""
+    coming = fork.marks
+    if coming is None:
+        return
+    own, limits = parent.marks or Marks(), replica.limits
+    for name, theirs in coming.writers.items():
+        ours = own.writers.get(name)
+        version = None if ours is None else _clash(ours, theirs)
+        if version is not None:
+            reason = (
+                f"{parent.name} and {fork.name} both have parts of it or of a later one, and after "
+                f"a promotion one log would have to answer for both: complete the version, or "
+                f"release the writer in one of the two"
+            )
+            raise WriterConflict(fork.name, name, version, reason)
+    writers = len(own.writers.keys() | coming.writers.keys())
+    if writers > limits.writers_per_log_max:
+        what = f"writers of {parent.name}"
+        raise TooMany(what, limits.writers_per_log_max, "writers_per_log_max")
+    if own.parts + coming.parts > limits.writer_parts_max:
+        what = f"parts of writers' versions in {parent.name}"
+        raise TooMany(what, limits.writer_parts_max, "writer_parts_max")
+    if own.batches + coming.batches > limits.writer_batches_max:
+        what = f"batches of versions that aren't complete in {parent.name}"
+        raise TooMany(what, limits.writer_batches_max, "writer_batches_max")
+
+
+def promote(replica: Known, parent: Log, fork: Log) -> None:
+    """The parent answers for the fork's records from here on. Its generation is the one after the
+    promotion, in which its positions are the fork's.
+    """
+    coming, fork.marks = fork.marks, None
+    if coming is None:
+        return
+    own = parent.marks = parent.marks or Marks()
+    for name, theirs in coming.writers.items():
+        ours = own.writers.get(name)
+        if ours is None:
+            ours = own.writers[name] = WriterRecord(replica.at)
+        ours.at = replica.at
+        for version, parts in theirs.open.items():
+            for part, record in parts.items():
+                ours.open.setdefault(version, {})[part] = _moved_part(fork, parent, record)
+                own.parts += 1
+                own.batches += record.batches
+        if theirs.complete > ours.complete:
+            # What the parent has of this version was counted when it was completed in the fork.
+            own.close(ours, theirs.complete)
+            for part, done in theirs.done.items():
+                position = _moved(fork, done.position, done.generation)
+                ours.done[part] = replace(done, position=position, generation=parent.generation)
+            own.parts += len(theirs.done)
+
+
+def unsound(replica: Known) -> Iterator[tuple[str, str]]:
     """The invariant: counts are right, and no open version lies at or below a complete one."""
     for log in replica.forest.logs.values():
         marks = log.marks
@@ -196,7 +268,7 @@ def _unsound_parts(
             yield log.name, f"part {part} of writer {name} is of a generation to come"
 
 
-def _log(replica: Replica, id: LogId, what: str) -> Log:
+def _log(replica: Known, id: LogId, what: str) -> Log:
     if replica.format < MARKS_FORMAT:
         reason = "a metadata member of an earlier version still leads: finish the upgrade first"
         raise Unavailable(_WHAT, reason)
@@ -214,7 +286,7 @@ def _known_in(log: Log, name: str) -> Iterator[tuple[Log, WriterRecord]]:
 
 
 def _repeated(
-    replica: Replica, log: Log, holder: Log, mark: WriterMark, digest: int, top: int
+    replica: Known, log: Log, holder: Log, mark: WriterMark, digest: int, top: int
 ) -> AlreadyAppended | Refused:
     """The holder has this batch. Its digest is known but for later batches of complete versions."""
     assert holder.marks is not None
@@ -239,7 +311,7 @@ def _place(writer: WriterRecord, mark: WriterMark) -> Place | None:
     return None if mark.batch else Place(done.position, done.generation, done.digest)
 
 
-def _next_of(replica: Replica, log: Log, mark: WriterMark) -> PartRecord:
+def _next_of(replica: Known, log: Log, mark: WriterMark) -> PartRecord:
     """The part that takes this batch as its next. Raises if it doesn't, or there is no room."""
     limits, marks = replica.limits, log.marks
     writer = marks.writers.get(mark.writer) if marks is not None else None
@@ -262,7 +334,7 @@ def _next_of(replica: Replica, log: Log, mark: WriterMark) -> PartRecord:
     return record
 
 
-def _writer(replica: Replica, log: Log, name: str) -> WriterRecord:
+def _writer(replica: Known, log: Log, name: str) -> WriterRecord:
     """Of this log itself; a new one if there is room."""
     marks = log.marks or Marks()
     writer = marks.writers.get(name)
@@ -309,3 +381,33 @@ def _difference(held: dict[int, int], parts: dict[int, int]) -> str:
         f"part {part} has {held.get(part, 0)} batches in the log, and {parts.get(part, 0)} were "
         f"named: append all parts before the version is completed, and name them all"
     )
+
+
+def _clash(ours: WriterRecord, theirs: WriterRecord) -> int | None:
+    """A version of a writer for which a parent and its fork can't both answer."""
+    for version, parts in theirs.open.items():
+        if version <= ours.complete or parts.keys() & ours.open.get(version, {}).keys():
+            return version
+    if NO_VERSION < theirs.complete <= ours.complete:
+        return theirs.complete
+    below = [version for version in ours.open if version < theirs.complete]
+    twice = theirs.done.keys() & ours.open.get(theirs.complete, {}).keys()
+    return min(below) if below else theirs.complete if twice else None
+
+
+def _moved_part(fork: Log, parent: Log, record: PartRecord) -> PartRecord:
+    moved = PartRecord()
+    columns = zip(record.positions, record.generations, record.digests, strict=True)
+    for position, generation, digest in columns:
+        moved.note(_moved(fork, position, generation), parent.generation, digest)
+    return moved
+
+
+def _moved(fork: Log, position: Position, generation: int) -> Position:
+    """Where a record of a fork is as of its promotion, in the parent as in the fork."""
+    if position == FORGOTTEN:
+        return FORGOTTEN
+    try:
+        return replay(fork.shifts, generation, fork.generation, fork.name, position)
+    except ReceiptExpired:
+        return FORGOTTEN
