@@ -35,10 +35,13 @@ _OPTIONS_SALT = 0x5EED
 _COMPACTION_SALT = 0xC0B1
 _BOUNDS_SALT = 0xB0B0
 _ENGINES_SALT = 0xE96B2
+_WRITERS_SALT = 0xAD3C
 _COMPACTED = 0.6
 """Of all runs have small extents copied together."""
 _ENGINES = 0.2
 """Of all runs have logs of another engine in their catalogue."""
+_WRITERS = 0.2
+"""Of all runs have stream processors."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +68,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     compressed: bool
     engine_clients: int
     """Clients of logs that another engine serves."""
+    stream_writers: int
+    """Stream processors, which append with writer marks."""
 
     @staticmethod
     def of(seed: int) -> "Options":
@@ -92,6 +97,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             kept_entries=rng.choice((0, 3, 30)),
             compressed=rng.random() < 0.1,
             engine_clients=_engine_clients(Random(seed ^ _ENGINES_SALT)),
+            stream_writers=_stream_writers(Random(seed ^ _WRITERS_SALT)),
         )
 
     def __str__(self) -> str:
@@ -105,7 +111,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         size = "one process" if self.embedded else f"{group}{self.brokers} brokers"
         return (
             f"{size}, {self.clients} clients x {self.calls} calls, "
-            f"{self.engine_clients} of another engine, {self.chaos_ms} ms of "
+            f"{self.engine_clients} of another engine, {self.stream_writers} stream writers, "
+            f"{self.chaos_ms} ms of "
             f"{'+'.join(self.faults) or 'no faults'}; {limits}; segments of {self.segment_bytes}"
         )
 
@@ -113,6 +120,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 def _engine_clients(rng: Random) -> int:
     """Drawn by itself: a seed's other options stay what they were."""
     return rng.choice((1, 2, 3)) if rng.random() < _ENGINES else 0
+
+
+def _stream_writers(rng: Random) -> int:
+    """Drawn by itself, as above."""
+    return rng.choice((1, 1, 2)) if rng.random() < _WRITERS else 0
 
 
 def _limits(rng: Random) -> Limits:

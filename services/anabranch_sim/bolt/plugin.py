@@ -26,6 +26,7 @@ from anabranch_sim.bolt.engine_logs import CatalogueAccount, EngineClient
 from anabranch_sim.bolt.faults import BoltFaults
 from anabranch_sim.bolt.final_checks import FinalChecks
 from anabranch_sim.bolt.options import Options
+from anabranch_sim.bolt.stream_writers import StreamWriter
 from anabranch_sim.bolt.workload import TTL_MS_MAX, Workload
 from anabranch_sim.world.deployment import Process
 from anabranch_sim.world.events import SECOND, World
@@ -55,6 +56,7 @@ class BoltPlugin:
         self.workloads: list[Workload] = []
         self.catalogue = CatalogueAccount(self.world.stamp)
         self.engine_clients: list[EngineClient] = []
+        self.stream_writers: list[StreamWriter] = []
         self.faults = BoltFaults(self.cluster, self.clients)
         self.witness = invariants.Witness(self._batches)
         self._violations: list[str] = []
@@ -89,10 +91,13 @@ class BoltPlugin:
             workload.next()
         for number in range(options.engine_clients):
             self._start_engine_client(number)
+        for number in range(options.stream_writers):
+            self._start_stream_writer(number)
         self._look_often()
 
     def is_done(self) -> bool:
-        return all(each.done for each in (*self.workloads, *self.engine_clients))
+        writers = all(writer.done for writer in self.stream_writers)
+        return writers and all(each.done for each in (*self.workloads, *self.engine_clients))
 
     def converge(self) -> bool:
         if self.world.wait(lambda: self.is_done() and self._all_alive(), CONVERGENCE, _LOOK):
@@ -115,6 +120,8 @@ class BoltPlugin:
         history = self.account.history
         history.finals, history.ended = checks.finals, world.stamp()
         self._violations.extend(map(str, check(history)))
+        for writer in self.stream_writers:
+            writer.check(history.finals)
         self._check_state()
         self._await_garbage()
 
@@ -126,6 +133,14 @@ class BoltPlugin:
         follows = EngineClient(client, self.catalogue, options.calls, pause)
         self.engine_clients.append(follows)
         follows.next()
+
+    def _start_stream_writer(self, number: int) -> None:
+        clients = [SimClient(self.cluster, self.account, 200 + 10 * number + n) for n in range(2)]
+        self.clients += clients
+        versions = max(2, self.options.calls // 6)
+        writer = StreamWriter(f"query-{number}", clients, self.directory, versions=versions)
+        self.stream_writers.append(writer)
+        writer.start()
 
     def _settle_catalogue(self) -> bool:
         """What the catalogue says of another engine's logs when all is well."""
