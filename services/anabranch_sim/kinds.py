@@ -9,7 +9,7 @@ from anabranch_sim.bolt.engine_mutants import ENGINE_MUTANTS
 from anabranch_sim.bolt.group_mutants import GROUP_MUTANTS
 from anabranch_sim.bolt.mutants import MUTANTS as BOLT_MUTANTS
 from anabranch_sim.bolt.plugin import BoltPlugin
-from anabranch_sim.bolt.writer_mutants import WRITER_MUTANTS
+from anabranch_sim.bolt.writers.mutants import WRITER_MUTANTS
 from anabranch_sim.consensus.mutants import MUTANTS as CONSENSUS_MUTANTS
 from anabranch_sim.consensus.plugin import ConsensusPlugin
 from anabranch_sim.erwin.mutants import MUTANTS as ERWIN_MUTANTS

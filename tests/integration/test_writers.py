@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integration.cli_server import Server
@@ -171,8 +172,9 @@ def test_logs_without_marks_say_so(service: anabranch.Service) -> None:
     with pytest.raises(NoWriterMarks, match="lazy front"):
         lazy.writer("q").append([b"a"], version=0)
     assert lazy.cfork().writer("q").append([b"a"], version=0).batches == 1
+    sharded: Any = service.create("sharded", engine="belfast")
     with pytest.raises(NotOffered):
-        service.create("sharded", engine="belfast").writer("q")  # pyright: ignore[reportAttributeAccessIssue]
+        sharded.writer("q")
 
 
 def test_what_no_mark_can_be_is_refused(service: anabranch.Service) -> None:

@@ -133,10 +133,7 @@ class Naive:
                 _refuse(bool(log.children) and not force, "log-has-forks")
                 self._squash(log)
             case Expire(ids):
-                for id in ids:
-                    log = self.logs.get(id)
-                    if log and log.expires_at is not None and log.expires_at <= self.at:
-                        self._squash(log)
+                self._expire(ids)
             case DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker() | RaiseFormat():
                 return None
             case Trim(id, before):
@@ -159,11 +156,17 @@ class Naive:
                 log.quota = None if quota.limits_nothing else quota
             case RegisterBroker(name):
                 self.epochs[name] = len(self.epochs) + 1
-            case (
-                ForgetObjects() | Configure() | SwapExtents() | CompleteVersion() | ReleaseWriter()
-            ):
+            case ForgetObjects() | Configure() | SwapExtents() | CompleteVersion():
+                pass
+            case ReleaseWriter():  # histories of this model have no writer marks
                 pass
         return None
+
+    def _expire(self, ids: list[LogId]) -> None:
+        for id in ids:
+            log = self.logs.get(id)
+            if log and log.expires_at is not None and log.expires_at <= self.at:
+                self._squash(log)
 
     def find(self, id: LogId) -> List:
         if id not in self.logs:

@@ -26,8 +26,8 @@ from anabranch_sim.bolt.engine_logs import CatalogueAccount, EngineClient
 from anabranch_sim.bolt.faults import BoltFaults
 from anabranch_sim.bolt.final_checks import FinalChecks
 from anabranch_sim.bolt.options import Options
-from anabranch_sim.bolt.stream_writers import StreamWriter
 from anabranch_sim.bolt.workload import TTL_MS_MAX, Workload
+from anabranch_sim.bolt.writers.stream import StreamWriter
 from anabranch_sim.world.deployment import Process
 from anabranch_sim.world.events import SECOND, World
 from anabranch_sim.world.faults import CLOCK_ERROR_MAX
