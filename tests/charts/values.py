@@ -327,8 +327,8 @@ class Eviction(Shape, frozen=True, kw_only=True):
 
 class Admission(Shape, frozen=True, kw_only=True):
     enabled: bool = True
-    """Refuse the deletion of protected forks, and promotions and gates by those without the right;
-    gates need it.
+    """Refuse the deletion of protected forks, and promotions, gates and templates of pods by those
+    without the right; gates need it.
     """
 
 

@@ -1,7 +1,7 @@
 """What can't be told by looking at an object alone: ValidatingAdmissionPolicies.
 
 They run in the API server, so that nothing of ours must be up. A deletion passes when one of them
-can't be evaluated; a promotion or a gate doesn't.
+can't be evaluated; a promotion, a gate or a pod's template doesn't.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,19 @@ from typing import Any
 
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import FINISHED
+from anabranch_operator.api.pool import OF_THE_POOL
+from anabranch_operator.api.sequencers import OF_THE_SET
+from anabranch_operator.api.shards import OF_THE_GROUP
 
 _API = "admissionregistration.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A rule that asks whether the user has a right, and what is said otherwise; both in CEL."""
+
+    rule: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,10 @@ class Policy:
     failure: str
     variables: tuple[tuple[str, str], ...] = ()
     """What rule and message call `variables.NAME`, in CEL."""
+    further: tuple[Right, ...] = ()
+    """What must be true beside the rule. The API server bounds the cost of each expression, so that
+    none can ask for more than two rights.
+    """
 
     def written(self, prefix: str, namespaces: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """The policy and its binding to namespaces, by a selector of their labels."""
@@ -45,10 +60,11 @@ class Policy:
             **({"variables": _named(self.variables)} if self.variables else {}),
             "validations": [
                 {
-                    "expression": self.rule,
-                    "messageExpression": self.message,
+                    "expression": each.rule,
+                    "messageExpression": each.message,
                     "reason": "Forbidden",
                 }
+                for each in (self, *self.further)
             ],
         }
         binding = {
@@ -242,8 +258,127 @@ def fronts(operator: str) -> Policy:
     )
 
 
+def front_labels(operator: str) -> Policy:
+    """`operator`: its user name. It labels a set when the log has its front."""
+    label = f"'{names.LOG_ID}'"
+    given = (
+        "(has({0}.metadata.labels) && {1} in {0}.metadata.labels ? {0}.metadata.labels[{1}] : '')"
+    )
+    return Policy(
+        name="lazy-labels",
+        kinds=(names.SEQUENCERS,),
+        summary=(
+            f"Nobody but the operator changes the label `{names.LOG_ID}` of a SequencerSet that "
+            "takes a log's lazy appends: its pods would come up as sequencers of another log."
+        ),
+        operations=("UPDATE",),
+        conditions=(("lazy", "oldObject.spec.engine == 'lazy'"),),
+        rule=(
+            f"request.userInfo.username == '{operator}' || "
+            f"{given.format('object', label)} == {given.format('oldObject', label)}"
+        ),
+        message=(
+            f"'the label {names.LOG_ID} of SequencerSet ' + object.metadata.name + "
+            '" says whose appends it takes, and it is the operator\'s to set: leave it as it is"'
+        ),
+        failure="Ignore",
+    )
+
+
+_OF_NO_POD = sorted({*OF_THE_POOL, *OF_THE_SET, *OF_THE_GROUP})
+
+
+def _may_create(group: str, plural: str) -> Right:
+    return Right(
+        rule=(
+            f"authorizer.group('{group}').resource('{plural}').namespace(request.namespace)"
+            ".check('create').allowed()"
+        ),
+        message=_lacks(f"'create on {plural}{group and '.'}{group}'"),
+    )
+
+
+def _lacks(right: str) -> str:
+    """`right`: verb and resource, in CEL."""
+    return (
+        "request.userInfo.username + ' may not declare these pods: it takes the verb ' + "
+        f"{right} + ' in ' + request.namespace"
+    )
+
+
+_MAY_ACT = Right(
+    rule=f"variables.account == '' || {_MAY_USE_ACCOUNT}",
+    message=_lacks("'impersonate on serviceaccounts ' + variables.account"),
+)
+
+
+def _is_there(path: str) -> str:
+    parts = path.split(".")
+    return " && ".join(f"has({'.'.join(parts[:end])})" for end in range(2, len(parts) + 1))
+
+
+def _pods(operator: str, name: str, kinds: tuple[str, ...], path: str, made: str = "") -> Policy:
+    """`path`: the template of pods; `made`: plural of what the operator makes of it before."""
+    new, old = f"object.{path}", f"oldObject.{path}"
+    aside = ", ".join(f"'{each}'" for each in _OF_NO_POD)
+    changed = (
+        f"{_NEW}!({_is_there(old)}) || dyn({new}).exists(key, !(key in [{aside}]) && "
+        f"(!(key in dyn({old})) || dyn({new})[key] != dyn({old})[key]))"
+    )
+    account = f"{new}.serviceAccountName"
+    rights = (
+        *((_may_create(names.GROUP, made),) if made else ()),
+        _may_create("", "pods"),
+        _MAY_ACT,
+    )
+    also = f"`create` on `{made}` and " if made else "`create` on "
+    return Policy(
+        name=name,
+        kinds=kinds,
+        summary=(
+            f"To write or change `{path}` takes the verbs {also}`pods` in the namespace, and "
+            "`impersonate` on the service account that it names: the operator makes no pod that "
+            "its author couldn't have made. The operator itself is exempt, and so is a change of "
+            f"nothing but {', '.join(f'`{each}`' for each in _OF_NO_POD)}."
+        ),
+        operations=("CREATE", "UPDATE"),
+        conditions=(
+            ("somebody-elses", f"request.userInfo.username != '{operator}'"),
+            ("has-pods", _is_there(new)),
+            ("changed", changed),
+        ),
+        variables=(("account", f"has({account}) ? {account} : ''"),),
+        rule=rights[0].rule,
+        message=rights[0].message,
+        further=rights[1:],
+        failure="Fail",
+    )
+
+
+def pod_authors(operator: str) -> tuple[Policy, ...]:
+    """`operator`: its user name. Whoever wrote a Log was asked about what the operator makes of it.
+
+    Secrets aren't asked about: whoever may create pods can mount every Secret of the namespace.
+    """
+    sequencers, shards = names.PLURALS[names.SEQUENCERS], names.PLURALS[names.SHARDS]
+    kinds = (names.SEQUENCERS, names.SHARDS, names.POOL)
+    return (
+        _pods(operator, "log-sequencers", (names.LOG,), "spec.sequencers.template", sequencers),
+        _pods(operator, "log-shards", (names.LOG,), "spec.shards.template", shards),
+        _pods(operator, "pods", kinds, "spec"),
+    )
+
+
 def policies(account: str, operator: str) -> tuple[Policy, ...]:
     """All of them, for an installation whose gates run as `account` unless they say otherwise, and
     whose operator is this user.
     """
-    return (PROTECTED, PROMOTION, gates(account), SEATED, fronts(operator))
+    return (
+        PROTECTED,
+        PROMOTION,
+        gates(account),
+        SEATED,
+        fronts(operator),
+        front_labels(operator),
+        *pod_authors(operator),
+    )

@@ -9,6 +9,9 @@ from anabranch_operator.api.conditions import Condition, Conditions
 from anabranch_operator.api.pods import Name, PodsSpec
 
 BROKERS_MAX = 1_000
+OF_THE_POOL = ("min", "max", "spare", "replicas", "scaling", "rollout")
+"""Fields that say nothing about a single pod."""
+
 Count = Annotated[int, Meta(ge=0, le=BROKERS_MAX)]
 
 

@@ -13,6 +13,8 @@ from anabranch_operator.api.pods import Name, PodsSpec
 from anabranch_operator.api.storage import Storage
 
 MEMBERS_MAX = 5
+OF_THE_SET = ("rollout",)
+"""Fields that say nothing about a single pod."""
 _AS_IS = Rules()
 
 Percent = Annotated[int, Meta(ge=0, le=10_000)]

@@ -13,6 +13,8 @@ from anabranch_operator.api.storage import Storage
 
 SHARDS_MAX = 100
 COPIES_MAX = 3
+OF_THE_GROUP = ("shards", "leaving", "rollout")
+"""Fields that say nothing about a single pod."""
 
 
 class WaitFor(StrEnum):

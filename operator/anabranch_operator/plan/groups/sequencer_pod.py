@@ -7,13 +7,12 @@ from msgspec.structs import replace
 from anabranch_operator.api import names
 from anabranch_operator.api.common import Durability, GroupEngineName
 from anabranch_operator.api.pods import PodsSpec
-from anabranch_operator.api.sequencers import SequencerSetSpec
+from anabranch_operator.api.sequencers import OF_THE_SET, SequencerSetSpec
 from anabranch_operator.plan.engine.objects import Document, Ref
 from anabranch_operator.plan.engine.world import Sequencers
 from anabranch_operator.plan.groups.named_pods import DATA_DIR, data, mounted
 from anabranch_operator.plan.manifests import pod_parts
 
-_OF_THE_GROUP = ("rollout",)
 _ETCD_DIR = f"{names.RUN_DIR}/etcd"
 
 
@@ -77,7 +76,7 @@ def url(group: Sequencers) -> str:
 
 
 def template(spec: SequencerSetSpec) -> str:
-    return pod_parts.template(replace(spec, storage=mounted(spec.storage)), _OF_THE_GROUP)
+    return pod_parts.template(replace(spec, storage=mounted(spec.storage)), OF_THE_SET)
 
 
 def headless(group: Sequencers) -> Document:

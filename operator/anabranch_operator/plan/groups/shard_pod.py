@@ -6,14 +6,13 @@ from msgspec.structs import replace
 
 from anabranch_operator.api import names
 from anabranch_operator.api.common import GroupEngineName
-from anabranch_operator.api.shards import ShardGroupSpec
+from anabranch_operator.api.shards import OF_THE_GROUP, ShardGroupSpec
 from anabranch_operator.plan.engine.objects import Document
 from anabranch_operator.plan.engine.world import Sequencers, Shards
 from anabranch_operator.plan.groups import quota, sequencer_pod
 from anabranch_operator.plan.groups.named_pods import data, mounted
 from anabranch_operator.plan.manifests import pod_parts
 
-_OF_THE_GROUP = ("shards", "leaving", "rollout")
 _KAFKA_DIR = f"{names.RUN_DIR}/kafka"
 KAFKA_FILE = f"{_KAFKA_DIR}/kafka.toml"
 """Where a shard's process finds how Kafka is reached, if a Secret says it."""
@@ -50,7 +49,7 @@ def node(group: Shards, pod: str) -> str:
 
 
 def template(spec: ShardGroupSpec) -> str:
-    return pod_parts.template(replace(spec, storage=mounted(spec.storage)), _OF_THE_GROUP)
+    return pod_parts.template(replace(spec, storage=mounted(spec.storage)), OF_THE_GROUP)
 
 
 def headless(group: Shards) -> Document:

@@ -225,9 +225,16 @@ def _unserved(world: World, log: Log) -> Said | None:
 
 
 def _of_another_log(sequencers: Sequencers, found: Description | None) -> Said | None:
-    """What a set holds that isn't committed yet is of one log alone."""
+    """What a set holds that isn't committed yet is of one log alone.
+
+    A log whose front the set is has that set, whatever the label says: somebody has changed the
+    label, and it is set right.
+    """
     taken = log_id(sequencers)
     if taken is None or (found is not None and taken == found.id):
+        return None
+    front = None if found is None else found.front
+    if front is not None and front.cluster == cluster(sequencers):
         return None
     message = (
         f"SequencerSet {sequencers.ref.name} has taken the appends of another log, whose id is "

@@ -1,7 +1,7 @@
 """What a broker's pod is made of, and what stands around a pool's pods."""
 
 from anabranch_operator.api import names
-from anabranch_operator.api.pool import PoolSpec
+from anabranch_operator.api.pool import OF_THE_POOL, PoolSpec
 from anabranch_operator.plan.engine.objects import Document
 from anabranch_operator.plan.engine.world import Pool
 from anabranch_operator.plan.manifests import pod_parts
@@ -11,14 +11,12 @@ from anabranch_operator.plan.manifests.quantities import whole
 PEER_DIR = f"{names.RUN_DIR}/peer"
 CACHE_DIR = "/var/cache/anabranch"
 
-_OF_THE_POOL = ("min", "max", "spare", "replicas", "scaling", "rollout")
-"""Fields that say nothing about a single pod."""
 _CACHE_PART = 0.9
 """Of its volume: a pod whose volume overflows is put off its node."""
 
 
 def template(spec: PoolSpec) -> str:
-    return pod_parts.template(spec, _OF_THE_POOL)
+    return pod_parts.template(spec, OF_THE_POOL)
 
 
 def subdomain(pool: str) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.unit.operator.belfast_log import NAMESPACE, VOLUME, BelfastHarness
+from tests.unit.operator.belfast_log import LOG, NAMESPACE, VOLUME, BelfastHarness
 from tests.unit.operator.declared import declare as put
 
 from anabranch.core.bolt.protocol.commands import Description, RegisterBroker
@@ -48,6 +48,12 @@ class FrontHarness(BelfastHarness):
         """Of the Log."""
         found = next(each for each in self.orders.status.conditions if each.type == name)
         return found.status, found.reason, found.message
+
+    def label_set(self, log_id: str) -> None:
+        """Somebody changes whose appends the set takes."""
+        meta = {"name": LOG.name, "namespace": NAMESPACE, "labels": {names.LOG_ID: log_id}}
+        self.kube.apply(LOG, {"kind": LOG.kind, "metadata": meta, "spec": {}})
+        self.office.settle()
 
     def has_set(self) -> bool:
         return self.kube.get(Ref(names.SEQUENCERS, NAMESPACE, "orders")) is not None

@@ -2,6 +2,7 @@
 the front has ended.
 """
 
+import pytest
 from tests.unit.operator.belfast_log import LOG, NAMESPACE, VOLUME, environment
 from tests.unit.operator.declared import declare as put
 from tests.unit.operator.plan.lazy.conftest import LAZY, ORDERS, TEMPLATE, FrontHarness
@@ -212,6 +213,19 @@ def test_a_set_that_took_another_logs_appends_is_not_used(harness: FrontHarness)
     status, reason, message = harness.said()
     assert (status, reason) == ("False", "NameTaken")
     assert "another log" in message
+
+
+@pytest.mark.parametrize("label", ["777", ""])
+def test_a_label_that_somebody_changed_is_set_right(harness: FrontHarness, label: str) -> None:
+    """Another label would have the next pod come up as a sequencer of another log."""
+    harness.label_set(label)
+    harness.settle()
+    assert harness.said()[:2] == ("True", "Serving")
+    assert harness.log.object.labels[names.LOG_ID] == str(harness.entry.id)
+    harness.vanish("orders-sequencer-1")
+    harness.settle()
+    found = load(SequencerSettings, {}, {**environment(harness.pod("orders-sequencer-1")), **CHART})
+    assert found.log_id == harness.entry.id
 
 
 def test_a_log_that_was_kept_is_taken_over_with_its_front(harness: FrontHarness) -> None:
