@@ -73,7 +73,12 @@ class Evictions:
         if why is not None:
             answer["status"] = {"code": 429, "reason": "TooManyRequests", "message": why}
         told = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
-        return web.Response(body=msgspec.json.encode(told), content_type="application/json")
+        reply = web.Response(body=msgspec.json.encode(told), content_type="application/json")
+        if not self._machine.leads:
+            # The API server keeps its connections, and would ask this very operator again and
+            # again. Over a new one the Service may take it to the operator that leads.
+            reply.force_close()
+        return reply
 
     def _objection(self, request: _Request) -> str | None:
         """Why it may not go yet."""

@@ -10,6 +10,7 @@ from tests.unit.operator.broker_pool import PoolHarness
 
 from anabranch_operator.handlers.eviction_webhook import Evictions
 from anabranch_operator.plan.engine.actions import Create, Delete, DrainBroker
+from anabranch_operator.plan.engine.events import Deposed
 from anabranch_operator.plan.engine.objects import Observed, Ref
 
 
@@ -36,10 +37,13 @@ class Webhook:
 
     def ask(self, pod: Observed, *, dry: bool = False) -> str | None:
         """Why the pod may not go yet."""
-        request = cast("web.Request", Request(pod, dry=dry))
-        answer = asyncio.run(self._evictions.serve(request))
+        answer = self.answer(pod, dry=dry)
         told: dict[str, Any] = json.loads(cast("bytes", answer.body))["response"]
         return None if told["allowed"] else told["status"]["message"]
+
+    def answer(self, pod: Observed, *, dry: bool = False) -> web.Response:
+        request = cast("web.Request", Request(pod, dry=dry))
+        return asyncio.run(self._evictions.serve(request))
 
     @property
     def believed(self) -> bool:
@@ -116,3 +120,12 @@ def test_a_pod_isnt_held_for_ever_though_nobody_sees_why_it_is_evicted(
     harness.office.wait(harness.office.operator.world.surroundings.eviction_ms // 1_000 + 1)
     assert webhook.ask(pod) is None
     assert not webhook.believed
+
+
+def test_who_asked_an_operator_that_doesnt_lead_dials_anew(harness: PoolHarness) -> None:
+    """Over a connection that the API server keeps, a drain would never reach the one that leads."""
+    webhook, pod = Webhook(harness, authenticated=True), harness.busiest()
+    assert webhook.answer(pod).keep_alive is not False
+    harness.office.tell(Deposed())
+    assert "ask again" in str(webhook.ask(pod))
+    assert webhook.answer(pod).keep_alive is False
