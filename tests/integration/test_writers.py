@@ -98,7 +98,7 @@ def test_a_micro_batch_after_the_other_and_one_again(service: anabranch.Service)
 def test_marks_outlive_the_server(tmp_path: Path) -> None:
     for turn in range(3):
         with Server.started(tmp_path) as server, anabranch.connect(server.url) as service:
-            log = service.log("kept") if turn else service.create("kept")
+            log = service.log("kept", engine="bolt") if turn else service.create("kept")
             done = log.writer("q").append([b"a", b"b"], version=0)
             assert (done.repeated, done.first) == (int(turn > 0), (0, None))
             if turn == 1:

@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 
 from anabranch.client.erwin.dialect import FromNode, ToNode
 from anabranch.core.errors import AnabranchError, RequestForgotten
+from anabranch.core.erwin.protocol.directory import Directory
 from anabranch.core.erwin.protocol.messages import Read, Records, Span
 from anabranch.core.records.record import decode
 from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.types import Position
 
 
 @dataclass(frozen=True)
@@ -122,4 +125,25 @@ def records_of(rows: Sequence[Bound], asked: Read, trimmed: int) -> Records:
         counts=tuple(row.count for row in own),
         batches=tuple(row.batch for row in own),
         elsewhere=tuple(spans),
+    )
+
+
+def status_of(
+    directory: Directory, mode: str, *, stable: Position, trimmed: Position
+) -> SequencingStatus:
+    """What a sequencer answers of a log of which everything is ordered."""
+    return SequencingStatus(
+        version=1,
+        view=directory.view,
+        leader=directory.leader,
+        members=directory.members,
+        mode=mode,
+        durability="fsync",
+        stable=stable,
+        tail=stable,
+        trimmed=trimmed,
+        backlog_records=0,
+        backlog_bytes=0,
+        ring_bytes_max=1,
+        shards=(),
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
-from tests.unit.client.erwin.nodes import Bound, Held, Member, Node, records_of
+from tests.unit.client.erwin.nodes import Bound, Held, Member, Node, records_of, status_of
 
 from anabranch.client.erwin.dialect import Codecs, FromNode, ToNode
 from anabranch.client.erwin.pledge import Pledge
@@ -60,7 +60,6 @@ from anabranch.core.sequencing.messages import (
     Found,
     Inspect,
     Locate,
-    SequencingStatus,
     Shard,
     Tail,
     Taken,
@@ -294,7 +293,9 @@ class World:
                 self.trimmed = position
                 return Done()
             case Inspect():
-                return self._status()
+                return status_of(
+                    self.directory, self.mode, stable=self.stable, trimmed=self.trimmed
+                )
             case Read():
                 return self._read(message)
             case Subscribe(start=start):
@@ -374,23 +375,6 @@ class World:
                     )
                     node.outbox.append((request, news))
                     node.feeds[request] = self.stable
-
-    def _status(self) -> SequencingStatus:
-        return SequencingStatus(
-            version=1,
-            view=self.directory.view,
-            leader=self.directory.leader,
-            members=self.directory.members,
-            mode=self.mode,
-            durability="fsync",
-            stable=self.stable,
-            tail=self.stable,
-            trimmed=self.trimmed,
-            backlog_records=0,
-            backlog_bytes=0,
-            ring_bytes_max=1,
-            shards=(),
-        )
 
     # What the client does.
 

@@ -488,15 +488,13 @@ def test_a_token_tells_the_principal_and_the_connection_that_ask() -> None:
     async def scene() -> None:
         puppet = Puppet(lambda event: [Reply(t, Appended(t)) for t in tokens_of(event)])
         async with Stage(node=puppet) as stage:
-            ears = [Ear() for _ in range(4)]
-            names = ("ann", "ann", "bob", "")
-            for ear, name in zip(ears, names, strict=True):
+            callers = [(name, Ear()) for name in ("ann", "ann", "bob", "")]
+            for name, ear in callers:
                 stage.host.seat(NODE, ear, name).ask(1, Survey())
-            given = await puppet.heard(4)
-            tokens = [event.token for event in given if isinstance(event, Request)]
+            tokens = [each.token for each in await puppet.heard(4) if isinstance(each, Request)]
             first, second, third, fourth = map(asker_of, tokens)
             assert first == second
             assert len({first, third, fourth}) == 3
-            assert [ear.told[0] for ear in ears] == [(1, Appended(token)) for token in tokens]
+            assert [ear.told[0] for _, ear in callers] == [(1, Appended(token)) for token in tokens]
 
     run(scene())
