@@ -6,6 +6,7 @@ from itertools import count
 
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.protocol.commands import (
+    FORMAT,
     Batch,
     CommitObject,
     Committed,
@@ -14,6 +15,7 @@ from anabranch.core.bolt.protocol.commands import (
     Entry,
     ForkLog,
     Outcome,
+    RaiseFormat,
     RegisterBroker,
     Row,
 )
@@ -25,6 +27,8 @@ from anabranch.core.types import Kind, LogId
 AT = 1_700_000_000_000
 BROKER = "broker-0"
 BATCH_BYTES = 4_096
+SUM = 3_735_928_559
+"""A set sum that takes as many bytes as most do."""
 
 
 class Replica:
@@ -34,6 +38,7 @@ class Replica:
         self.state = State("benchmark", limits or Limits())
         self._requests = count()
         self._objects = count()
+        self.do(RaiseFormat(FORMAT))
         self.do(RegisterBroker(BROKER))
 
     def request(self) -> bytes:
@@ -79,11 +84,12 @@ class Replica:
         index.offset = array("I", [0]) * extents
         index.length = array("I", [BATCH_BYTES]) * extents
         index.at = array("q", [AT]) * extents
+        index.sum = array("I", [SUM]) * extents
         self.state.replica.forest.tails.append(log.place, extents * records)
 
 
 def row_of(log: LogId, records: int, producer: int = -1, sequence: int = 0) -> Row:
-    return Row(log, 0, [Batch(BATCH_BYTES, records, producer, 0, sequence)])
+    return Row(log, 0, [Batch(BATCH_BYTES, records, producer, 0, sequence)], sum=SUM)
 
 
 def objects_of_many_logs(

@@ -17,7 +17,6 @@ from anabranch.core.bolt.protocol.commands import (
     CommitCursor,
     CommitObject,
     Committed,
-    Copied,
     CreateLog,
     DeleteLog,
     Description,
@@ -25,7 +24,6 @@ from anabranch.core.bolt.protocol.commands import (
     Entry,
     Expire,
     ForkLog,
-    Joined,
     Outcome,
     Promote,
     Promotion,
@@ -34,10 +32,9 @@ from anabranch.core.bolt.protocol.commands import (
     Row,
     Sequenced,
     Squash,
-    SwapExtents,
-    Swapped,
     Trim,
 )
+from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.queries import (
     At,
     Compare,

@@ -23,8 +23,8 @@ from anabranch.core.bolt.protocol.commands import (
     Receipt,
     Row,
     Sequenced,
-    SwapExtents,
 )
+from anabranch.core.bolt.protocol.compaction import SwapExtents
 from anabranch.core.bolt.protocol.letters import Applied
 from anabranch.core.bolt.state import forks, positions, replica, retention, snapshot, state
 from anabranch.core.bolt.state import swap as swapping

@@ -36,9 +36,9 @@ from anabranch.core.bolt.protocol.commands import (
     SetQuota,
     SetSettings,
     Squash,
-    SwapExtents,
     Trim,
 )
+from anabranch.core.bolt.protocol.compaction import SwapExtents
 from anabranch.core.bolt.protocol.fronts import (
     ConfigureFront,
     EndFront,

@@ -55,4 +55,5 @@ WORDS = {
     "wrong-engine/cursor": _NO_SUCH + "cursors" + _BOLT_ONLY,
     "wrong-engine/fork": _NO_SUCH + "forks" + _BOLT_ONLY,
     "wrong-engine/look-up by time": _NO_SUCH + "positions by time" + _BOLT_ONLY,
+    "wrong-engine/set sum": _NO_SUCH + "set sums" + _BOLT_ONLY,
 }

@@ -45,6 +45,7 @@ from anabranch.core.bolt.protocol.marks import (
     ReadWriters,
     ReleaseWriter,
 )
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.errors import BadRequest, BrokerDraining, BrokerFenced
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
@@ -378,6 +379,7 @@ class Broker:
             messages.ListLogs: ask,
             messages.Compare: ask,
             messages.PositionAt: ask,
+            ReadSetSum: ask,
             messages.Survey: ask,
             messages.ListBrokers: ask,
             messages.Ping: lambda token, _: self._outbox.reply(token, Done()),

@@ -22,6 +22,7 @@ from anabranch.core.bolt.protocol.letters import Moved
 from anabranch.core.bolt.protocol.marks import CompleteVersion, ReadWriters, ReleaseWriter
 from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.bolt.state.catalogue import ENGINES, REPLICAS_APART, SEQUENCERS_APART
 from anabranch.core.errors import BadRequest, EngineNotServed, FrontNotServed, ReceiptPending
 from anabranch.core.errors.refused import Refused
@@ -42,6 +43,7 @@ Question = (
     | messages.FindReceipt
     | ReadFront
     | ReadWriters
+    | ReadSetSum
 )
 
 
@@ -318,7 +320,7 @@ def _query(message: Question) -> Query:
             return queries.Survey()
         case messages.ListBrokers():
             return queries.ListBrokers()
-        case messages.FindReceipt() | ReadFront() | ReadWriters():
+        case messages.FindReceipt() | ReadFront() | ReadWriters() | ReadSetSum():
             return message
         case _:
             assert_never(message)

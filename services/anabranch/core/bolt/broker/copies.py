@@ -10,19 +10,24 @@ from collections.abc import Callable
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.read_path.cache import Extent
 from anabranch.core.bolt.broker.read_path.fetches import Fetching
 from anabranch.core.bolt.broker.write_path.commits import Writing
-from anabranch.core.bolt.protocol.commands import Copied, Joined, Outcome, SwapExtents, Swapped
+from anabranch.core.bolt.protocol.commands import (
+    Outcome,
+)
+from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.letters import CopyExtents
 from anabranch.core.bolt.protocol.queries import Slice
 from anabranch.core.errors import BrokerFenced
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer, PutObject
 from anabranch.core.records.objects import lay_out
+from anabranch.core.records.set_sum import UNKNOWN, set_sum
 from anabranch.core.types import MS, LogId, Nanoseconds, ObjectId
 
 QUEUED_MAX = 4
@@ -43,6 +48,8 @@ class _Copy(msgspec.Struct, eq=False):
     batches: list[Buffer] = []
     extents: int = 0
     """Read so far."""
+    read: list[Copied] = []
+    """Those, each with the set sum of what was read."""
 
 
 class Compacting:
@@ -78,7 +85,7 @@ class Compacting:
         """The object is durable."""
         assert self._copy is not None
         assert self.flying is not None
-        log, extents = self._copy.asked.log, self._copy.asked.extents
+        log, extents = self._copy.asked.log, self._copy.read
         joined, offset = list[Joined](), 0
         lengths = iter([extent.length for extent in extents])
         for together in self._copy.asked.joined:
@@ -124,12 +131,20 @@ class Compacting:
     def _fetched(self, some: list[Copied], found: list[Extent] | Refused) -> None:
         copy = self._copy
         assert copy is not None
-        if isinstance(found, Refused) or any(
-            extent.holes or extent.upto[-1] != asked.count
+        if isinstance(found, Refused):
+            self._end()
+            return
+        read = [
+            replace(asked, sum=set_sum(extent.batches))
             for extent, asked in zip(found, some, strict=True)
+        ]
+        if any(
+            extent.holes or extent.upto[-1] != asked.count or asked.sum not in (UNKNOWN, each.sum)
+            for extent, asked, each in zip(found, some, read, strict=True)
         ):
             self._end()
             return
+        copy.read += read
         for extent in found:
             copy.batches.extend(extent.batches)
         copy.extents += len(some)

@@ -14,8 +14,8 @@ from anabranch.core.bolt.protocol.commands import (
     Outcome,
     Promote,
     Promotion,
-    SwapExtents,
 )
+from anabranch.core.bolt.protocol.compaction import SwapExtents
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.limits import Limits

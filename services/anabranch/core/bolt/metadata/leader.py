@@ -33,10 +33,10 @@ from anabranch.core.bolt.protocol.commands import (
     RaiseFormat,
     RegisterBroker,
     SetSettings,
-    SwapExtents,
     bare,
     decode_group,
 )
+from anabranch.core.bolt.protocol.compaction import SwapExtents
 from anabranch.core.bolt.protocol.fronts import ConfigureFront, LeadFront
 from anabranch.core.bolt.protocol.letters import (
     Alive,

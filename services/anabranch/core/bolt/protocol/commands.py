@@ -8,6 +8,7 @@ only ever added at the end.
 
 import msgspec
 
+from anabranch.core.bolt.protocol.compaction import SwapExtents, Swapped
 from anabranch.core.bolt.protocol.engine_settings import EngineSettings
 from anabranch.core.bolt.protocol.fronts import FrontAnswer, FrontCommand, FrontMark
 from anabranch.core.bolt.protocol.marks import (
@@ -58,6 +59,8 @@ class Row(Compact, frozen=True):
     batches: list[Batch]
     front: FrontMark | None = None
     """Which batch of the log's lazy front it is, if the log has one."""
+    sum: int = 0
+    """The set sum of the batches (`core/records/set_sum.py`); 0: the broker didn't say."""
 
 
 FORMAT = 10
@@ -68,7 +71,7 @@ every record's first origin, and a fork at a time ends before that time. 4 remem
 are requests of their own beside the other requests, and forgets refusals that may pass (see
 `requests`). 5 keeps the names of Belfast's logs, 6 those of Erwin's (see `catalogue`, also for 6).
 7 has lazy fronts, 8 fronts that come to a log later, or end. 9 knows request ids at one log only.
-10 has promotions with a condition, and writer marks.
+10 has promotions with a condition, writer marks, and set sums of extents (see `index`).
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
@@ -111,6 +114,10 @@ class CommitObject(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
     rows: list[Row]
     number: int = -1
     """Counts the commits of one broker life from 0; sent again, a commit keeps its number."""
+    values: bytes = b""
+    """What each batch of each row adds to a set sum, where a row has several: some of them may
+    turn out to be committed already.
+    """
 
 
 class ForkLog(msgspec.Struct, frozen=True, array_like=True, tag="fork"):
@@ -268,38 +275,6 @@ class SetAppends(msgspec.Struct, frozen=True, array_like=True, tag="set-appends"
     front: EngineSettings | None
 
 
-class Copied(Compact, frozen=True):
-    """An extent of a log as it was when it was copied."""
-
-    first: Position
-    count: int
-    object: ObjectId
-    offset: int
-    length: int
-
-
-class Joined(Compact, frozen=True):
-    """Where so many of the copied extents, one behind the other, lie as one."""
-
-    extents: int
-    offset: int
-    length: int
-
-
-class SwapExtents(msgspec.Struct, frozen=True, array_like=True, tag="swap"):
-    """A durable object holds copies of these extents of a log: refer to it instead.
-
-    The extents follow each other in the log's own index. Idempotent on the object; a broker has
-    one in doubt at a time, and gives its objects in order.
-    """
-
-    broker: str
-    object: ObjectId
-    log: LogId
-    extents: list[Copied]
-    joined: list[Joined]
-
-
 Guardable = (
     CreateLog
     | DeleteLog
@@ -442,13 +417,6 @@ class Done(msgspec.Struct, frozen=True, array_like=True, tag="done"):
 
 class Epoch(msgspec.Struct, frozen=True, array_like=True, tag="epoch"):
     epoch: int
-
-
-class Swapped(msgspec.Struct, frozen=True, array_like=True, tag="swapped"):
-    """How many extents there are fewer now; or why none, and that the new object is garbage."""
-
-    fewer: int
-    why: str = ""
 
 
 Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped | FrontAnswer

@@ -2,7 +2,11 @@
 
 import msgspec
 
-from anabranch.core.bolt.protocol.commands import Command, Copied, Outcome
+from anabranch.core.bolt.protocol.commands import (
+    Command,
+    Outcome,
+)
+from anabranch.core.bolt.protocol.compaction import Copied
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId, Position

@@ -26,6 +26,7 @@ from anabranch.core.bolt.protocol.queries import (
     Pool,
     Settled,
 )
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
 from anabranch.core.quota import Quota
@@ -399,6 +400,7 @@ Control = (
     | AppendMarked
     | MarkCommand
     | ReadWriters
+    | ReadSetSum
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
@@ -442,6 +444,7 @@ Plain = (
     | FrontAnswer
     | AlreadyAppended
     | Writers
+    | SetSum
 )
 """Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their
 own.

@@ -5,6 +5,7 @@ import msgspec
 from anabranch.core.bolt.protocol.commands import Compact, Description, LogQuota, Receipt
 from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontConfiguration, ReadFront
 from anabranch.core.bolt.protocol.marks import ReadWriters, Writers
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId, Milliseconds, ObjectId, OnPromote, Position
 
@@ -198,6 +199,7 @@ Query = (
     | FindReceipt
     | ReadFront
     | ReadWriters
+    | ReadSetSum
 )
 Answer = (
     Resolved
@@ -212,5 +214,6 @@ Answer = (
     | Receipt
     | FrontConfiguration
     | Writers
+    | SetSum
     | Refused
 )

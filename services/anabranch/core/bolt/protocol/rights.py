@@ -16,6 +16,7 @@ from anabranch.core.bolt.protocol.marks import (
     ReleaseWriter,
 )
 from anabranch.core.bolt.protocol.messages import ClientMessage
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.rights.claims import (
     FORKS,
     LOGS,
@@ -119,6 +120,7 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     messages.Read: _on(Verb.READ),
     messages.Subscribe: _on(Verb.READ),
     messages.PositionAt: _on(Verb.READ),
+    ReadSetSum: _on(Verb.READ),
     messages.ReadCursors: _on(Verb.READ),
     messages.CommitCursor: _on(Verb.READ),
     messages.DeleteCursor: _on(Verb.UPDATE),

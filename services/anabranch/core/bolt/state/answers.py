@@ -8,6 +8,7 @@ from anabranch.core.bolt.logs import fronts, writers
 from anabranch.core.bolt.logs.comparison import compare
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.lineage import lineage_of, position_at, slices
+from anabranch.core.bolt.logs.set_sums import range_sum
 from anabranch.core.bolt.protocol.commands import BOLT, FRONT, Description, EngineSettings, LogQuota
 from anabranch.core.bolt.protocol.fronts import FindReceipt, ReadFront
 from anabranch.core.bolt.protocol.marks import ReadWriters
@@ -33,6 +34,7 @@ from anabranch.core.bolt.protocol.queries import (
     Slice,
     Survey,
 )
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
@@ -214,6 +216,11 @@ def _position_at(replica: Replica, query: PositionAt) -> At:
     return At(position_at(replica.forest, log, query.at, settled))
 
 
+def _set_sum(replica: Replica, query: ReadSetSum) -> SetSum:
+    log = replica.forest.find_own(query.log, "set sum")
+    return range_sum(replica.forest, log, query.start, query.end)
+
+
 def _cursors(replica: Replica, query: ReadCursors) -> Cursors:
     log = replica.forest.find_own(query.log, "cursor")
     return Cursors(dict(log.cursors), {name: choice(log, name) for name in log.cursors})
@@ -257,4 +264,5 @@ _ANSWER: dict[type, Callable[..., Answer]] = {
     ListBrokers: _pool,
     Compare: _compare,
     ReadWriters: writers.read,
+    ReadSetSum: _set_sum,
 }

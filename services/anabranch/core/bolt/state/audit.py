@@ -18,7 +18,13 @@ from anabranch.core.errors import AnabranchError, CorruptBatch
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import split, verify
 from anabranch.core.records.objects import TRAILER_BYTES, Footer, footer_bytes, read_footer
+from anabranch.core.records.set_sum import UNKNOWN, batch_value, combined
 from anabranch.core.types import Kind, ObjectId, Position
+
+Batch = tuple[int, int, int]
+"""Length, records, and what it adds to a set sum."""
+Batches = dict[int, Batch]
+"""By offset in an object."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -42,6 +48,8 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     """A severed fork that lost its parent may use only a part of an extent it took over."""
     skip: int = 0
     """Records of the extent that it leaves out at the beginning."""
+    sum: int = UNKNOWN
+    """The set sum that the log keeps of it."""
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -97,7 +105,7 @@ def inspect(name: str, cluster: str, content: Buffer, held: Sequence[Holding]) -
         if footer
         else sorted({(each.offset, each.length): None for each in held})
     )
-    counts: dict[int, tuple[int, int]] = {}
+    counts: Batches = {}
     for offset, length in regions:
         faults += _read_batches(name, content, offset, length, counts)
     for row in footer.rows if footer else ():
@@ -107,12 +115,17 @@ def inspect(name: str, cluster: str, content: Buffer, held: Sequence[Holding]) -
             faults.append(Fault("bad-count", name, reason))
     for each in held:
         reason = _extent_reason(counts, each)
+        where = f"{each.log} {each.first}..{each.first + each.count - 1}"
         if reason:
-            where = f"{each.log} {each.first}..{each.first + each.count - 1}"
             faults.append(
                 Fault("lost-records", where, f"in object {name} {reason}; {_beyond(each)}")
             )
-    records = sum(count for _, count in counts.values())
+            continue
+        total = combined(value for _, _, value in _within(counts, each.offset, each.length))
+        if each.sum not in (UNKNOWN, total):
+            reason = f"object {name} holds other batches there: their set sum is {total}"
+            faults.append(Fault("wrong-sum", where, f"{reason}, and {each.sum} was committed"))
+    records = sum(count for _, count, _ in counts.values())
     return Inspection(len(counts), records, faults)
 
 
@@ -157,7 +170,8 @@ def _holding(log: Log, extent: int) -> Holding:
     first, end = index.first[extent], index.end(extent)
     cut = log.kind is Kind.SEVERED and first < log.fork_point
     place = index.offset[extent], index.length[extent]
-    return Holding(log.name, first, end - first, *place, cut, index.skip(extent))
+    skip, total = index.skip(extent), index.sum[extent]
+    return Holding(log.name, first, end - first, *place, cut, skip, total)
 
 
 def _footer(name: str, cluster: str, content: Buffer, faults: list[Fault]) -> Footer | None:
@@ -175,9 +189,9 @@ def _footer(name: str, cluster: str, content: Buffer, faults: list[Fault]) -> Fo
 
 
 def _read_batches(
-    name: str, content: Buffer, offset: int, length: int, counts: dict[int, tuple[int, int]]
+    name: str, content: Buffer, offset: int, length: int, counts: Batches
 ) -> Iterator[Fault]:
-    """Note length and count of every batch in the region whose checksum is right."""
+    """Note every batch in the region whose checksum is right."""
     region = memoryview(content)[offset : offset + length]
     if len(region) < length:
         yield Fault("corrupt-object", name, f"it ends before byte {offset + length}")
@@ -189,7 +203,7 @@ def _read_batches(
             except AnabranchError as error:
                 yield Fault("corrupt-batch", f"{name} byte {at}", _why(error))
                 continue
-            counts[at] = (size, header.count)
+            counts[at] = (size, header.count, batch_value(header.crc))
     except CorruptBatch as error:
         yield Fault("corrupt-batch", f"{name} byte {offset} on", _why(error))
 
@@ -198,21 +212,25 @@ def _why(error: AnabranchError) -> str:
     return str(error.facts.get("reason") or error.message)
 
 
-def _records(counts: dict[int, tuple[int, int]], offset: int, length: int) -> int | None:
+def _records(counts: Batches, offset: int, length: int) -> int | None:
     """Records of the whole batches that fill this range; None if it isn't filled by any."""
     assert offset >= 0
     assert length >= 0
-    at, records = offset, 0
-    while at < offset + length:
-        size, count = counts.get(at, (0, 0))
-        if not size:
-            return None
-        at += size
-        records += count
-    return records if at == offset + length else None
+    batches = [*_within(counts, offset, length)]
+    if sum(size for size, _, _ in batches) != length:
+        return None
+    return sum(count for _, count, _ in batches)
 
 
-def _extent_reason(counts: dict[int, tuple[int, int]], held: Holding) -> str:
+def _within(counts: Batches, offset: int, length: int) -> Iterator[Batch]:
+    """The batches from here on, one behind the other, up to one that begins past the range."""
+    at = offset
+    while at < offset + length and at in counts:
+        yield counts[at]
+        at += counts[at][0]
+
+
+def _extent_reason(counts: Batches, held: Holding) -> str:
     records = _records(counts, held.offset, held.length)
     if records is None:
         return f"bytes {held.offset}..{held.offset + held.length} can't be read as its batches"

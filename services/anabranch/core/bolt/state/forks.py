@@ -40,6 +40,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.errors.refused import Refused
+from anabranch.core.records.set_sum import UNKNOWN
 from anabranch.core.types import NEVER, Kind, LogId, OnParentDelete, Position
 
 
@@ -342,9 +343,10 @@ def _adopt(replica: Replica, orphan: Log, shared: Position, parent: Log | None) 
     if start < orphan.own_from:
         for piece in slices(replica.forest, orphan, start, orphan.own_from, NEVER):
             holder, there = locate(replica.forest, orphan, piece.first)
-            at = holder.index.at[holder.index.at_or_before(there)]
+            index, extent = holder.index, holder.index.at_or_before(there)
             place = piece.object, piece.offset, piece.length
-            taken.append(piece.first, piece.count, *place, at, piece.skip)
+            total = index.sum[extent] if piece.count == index.count(extent) else UNKNOWN
+            taken.append(piece.first, piece.count, *place, index.at[extent], total, piece.skip)
             replica.references.added(piece.object)
             if steady:
                 taken.origins.note(piece.first, piece.origin, piece.first - piece.origin_first)

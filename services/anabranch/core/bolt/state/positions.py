@@ -5,6 +5,8 @@ The hot path of the metadata: a row is one log's batches in one object and becom
 unless a batch in it was committed before or must be refused, which cuts the extent there.
 """
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt.logs import fronts, writers
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.protocol.commands import (
@@ -35,9 +37,14 @@ from anabranch.core.errors import (
 from anabranch.core.errors.refused import Refused
 from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE, Producer, is_request
 from anabranch.core.records.objects import split_id
+from anabranch.core.records.set_sum import UNKNOWN, packed_sum
 from anabranch.core.types import Milliseconds, ObjectId, Position
 
 BatchResult = Position | Receipt | AlreadyAppended | Refused
+
+SUMS_FORMAT = 10
+"""From this one on extents keep the set sums that brokers say: a member of an earlier format would
+lose them."""
 
 
 def commit(replica: Replica, command: CommitObject) -> Committed:
@@ -51,6 +58,8 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
         return known
     if broker.is_late(command.number):
         raise LateCommit(command.broker, command.number)
+    if replica.format < SUMS_FORMAT:
+        command = _without_sums(command)
     forest, at = replica.forest, replica.at
     extents = 0
     results: list[int | Receipt | Sequenced | Refused] = []
@@ -62,7 +71,7 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
             continue
         assert log is not None
         if row.front is None:
-            added, result = _sequence(replica, log, row, command.object, at)
+            added, result = _sequence(replica, log, row, command, at)
         else:
             added, result = _sequence_front(replica, log, row, command.object, at)
         extents += added
@@ -72,6 +81,11 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     committed = Committed(results, quotas)
     broker.remember(command.object, command.number, committed)
     return committed
+
+
+def _without_sums(command: CommitObject) -> CommitObject:
+    rows = [replace(row, sum=UNKNOWN) for row in command.rows]
+    return replace(command, rows=rows, values=b"")
 
 
 def _refusal(replica: Replica, row: Row, log: Log | None) -> Sequenced | Refused | None:
@@ -172,47 +186,61 @@ def _but_for_the_known(
 
 
 def _sequence(
-    replica: Replica, log: Log, row: Row, object: ObjectId, at: Milliseconds
+    replica: Replica, log: Log, row: Row, command: CommitObject, at: Milliseconds
 ) -> tuple[int, int | Receipt | Sequenced]:
     """Give the row's batches their positions; how many extents that made, and the result."""
-    tails, place = replica.forest.tails, log.place
-    first = position = tails.tail(place)
+    tails, tail, object = replica.forest.tails, log.place, command.object
+    first = position = tails.tail(tail)
     begin = offset = row.offset
     begun_at = first
-    withheld = bool(log.promotable_forks)
-    extents = 0
+    withheld = log.promotable_forks
+    turn = since = extents = 0
     results: list[BatchResult] | None = None
-    for turn, batch in enumerate(row.batches):
+    for batch in row.batches:
         known = None
         if batch.mark is not None:
             known = writers.append(replica, log, batch, position)
         elif batch.producer >= 0:
             # Few batches have this epoch, so most need no call to find out.
             if batch.epoch == REQUEST_EPOCH and _is_apart(replica, batch):
-                known = _request(replica, log, batch, position, withheld)
+                known = _request(replica, log, batch, position, bool(withheld))
             else:
                 known = _known(replica, log, batch, position, at)
         if known is not None:
             if results is None:
-                results = _plain(row.batches[:turn], log, first, withheld)
+                results = _plain(row.batches[:turn], log, first, bool(withheld))
             results.append(known)
             if position > begun_at:
-                log.index.append(begun_at, position - begun_at, object, begin, offset - begin, at)
+                total = _part_sum(command, row, since, turn)
+                place = object, begin, offset - begin
+                log.index.append(begun_at, position - begun_at, *place, at, total)
                 extents += 1
-            begin, begun_at = offset + batch.length, position
+            begin, begun_at, since = offset + batch.length, position, turn + 1
         else:
             if results is not None:
-                results.append(_result(log, position, withheld))
+                results.append(_result(log, position, bool(withheld)))
             position += batch.count
         offset += batch.length
+        turn += 1
     if position > begun_at:
-        log.index.append(begun_at, position - begun_at, object, begin, offset - begin, at)
+        total = row.sum if results is None else _part_sum(command, row, since, turn)
+        log.index.append(begun_at, position - begun_at, object, begin, offset - begin, at, total)
         extents += 1
     if position > first:
-        tails.append(place, position - first)
+        tails.append(tail, position - first)
     if results is not None:
         return extents, Sequenced(results)
     return extents, Receipt(log.id, log.generation, first) if withheld else first
+
+
+def _part_sum(command: CommitObject, row: Row, first: int, end: int) -> int:
+    """Of some batches of a row: others of it were committed before, or can't be."""
+    before = 0
+    for each in command.rows:
+        if each is row:
+            break
+        before += len(each.batches)
+    return packed_sum(command.values, before + first, before + end)
 
 
 def _sequence_front(
@@ -223,7 +251,7 @@ def _sequence_front(
     first = tails.tail(place)
     count = sum(batch.count for batch in row.batches)
     length = sum(batch.length for batch in row.batches)
-    log.index.append(first, count, object, row.offset, length, at)
+    log.index.append(first, count, object, row.offset, length, at, row.sum)
     tails.append(place, count)
     fronts.committed(log, row, first)
     return 1, _result(log, first, bool(log.promotable_forks))

@@ -3,7 +3,8 @@
 import heapq
 
 from anabranch.core.bolt.logs.forest import Forest, Log, replay
-from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt, Swapped
+from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt
+from anabranch.core.bolt.protocol.compaction import Swapped
 from anabranch.core.bolt.state.placement import Placement
 from anabranch.core.bolt.state.references import References
 from anabranch.core.bolt.state.requests import RememberedAppends, Requests

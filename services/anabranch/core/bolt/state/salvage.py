@@ -9,6 +9,7 @@ closed to appends, go to a new root log named after its id.
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.protocol.commands import (
@@ -27,6 +28,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import Header, split, verify
 from anabranch.core.records.objects import TRAILER_BYTES, footer_bytes, read_footer, split_id
+from anabranch.core.records.set_sum import batch_value, combined, pack_values
 from anabranch.core.types import LogId, Milliseconds, ObjectId
 
 NAMES_MAX = 1_000
@@ -84,9 +86,12 @@ class Salvage:
         be another there, and so they go to logs of their own.
         """
         rows: list[tuple[LogId, Row]] = []
+        values: list[int] = []
         for each in found:
             for run in each.runs:
-                rows += [(each.log, row) for row in self._rows(each.log, run)]
+                for row, of_row in self._rows(each.log, run):
+                    rows.append((each.log, replace(row, sum=combined(of_row))))
+                    values += of_row
         if not rows:
             return []
         done = list[Entry]()
@@ -96,14 +101,18 @@ class Salvage:
         for log, _ in rows:
             done += self._open(log, at, apart)
         assert all((log, apart) in self._logs for log, _ in rows), "each row has its log"
-        placed = [msgspec.structs.replace(row, log=self._logs[log, apart]) for log, row in rows]
-        done += self._apply(CommitObject(BROKER, object, placed), at)
+        placed = [replace(row, log=self._logs[log, apart]) for log, row in rows]
+        commit = CommitObject(BROKER, object, placed, values=pack_values(values))
+        done += self._apply(commit, at)
         self.records += sum(batch.count for row in placed for batch in row.batches)
         return done
 
-    def _rows(self, log: LogId, run: Sequence[tuple[int, Header]]) -> Iterator[Row]:
+    def _rows(
+        self, log: LogId, run: Sequence[tuple[int, Header]]
+    ) -> Iterator[tuple[Row, list[int]]]:
         """Without what is there already. A producer's batches are told apart by its numbers; of
-        others only a row of several that are all known is taken for a copy.
+        others only a row of several that are all known is taken for a copy. With each row come the
+        values of its batches in a set sum.
         """
         assert run, "a run has a batch at least"
         keys = [_identity(log, header) for _, header in run]
@@ -111,18 +120,20 @@ class Salvage:
         copied = len(run) > 1 and all(known)
         self._seen.update(keys)
         row: Row | None = None
+        values: list[int] = []
         for (start, header), repeated in zip(run, known, strict=True):
             if repeated and (copied or header.producer_id >= 0):
                 self.repeated += header.count
                 if row is not None:
-                    yield row
+                    yield row, values
                 row = None
                 continue
             if row is None:
-                row = Row(log, start, [])
+                row, values = Row(log, start, []), []
             row.batches.append(Batch(header.size, header.count))
+            values.append(batch_value(header.crc))
         if row is not None:
-            yield row
+            yield row, values
 
     def _open(self, log: LogId, at: Milliseconds, apart: bool) -> list[Entry]:
         """Have a log that takes this one's records."""

@@ -17,8 +17,8 @@ from anabranch.core.bolt.protocol.commands import (
     EngineSettings,
     Outcome,
     Receipt,
-    Swapped,
 )
+from anabranch.core.bolt.protocol.compaction import Swapped
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration, FrontEpoch
 from anabranch.core.bolt.state.placement import Placement, Seat
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
@@ -71,6 +71,7 @@ class _Columns(_Part, frozen=True):
     skips: dict[Position, int] = {}
     origins: tuple[bytes, bytes, bytes] = (b"", b"", b"")
     """Positions, logs, shifts."""
+    sum: bytes = b""
 
 
 class _Front(_Part, frozen=True):
@@ -457,6 +458,7 @@ def _save_index(index: Index) -> _Columns:
             index.origins.log.tobytes(),
             index.origins.shift.tobytes(),
         ),
+        sum=index.sum.tobytes(),
     )
 
 
@@ -469,6 +471,7 @@ def _load_index(columns: _Columns) -> Index:
     index.offset = array("I", columns.offset)
     index.length = array("I", columns.length)
     index.at = array("q", columns.at)
+    index.sum = array("I", columns.sum or bytes(len(columns.length)))
     index.skips = columns.skips
     assert len({len(getattr(index, column)) for column in COLUMNS}) == 1, "columns are alike long"
     index.origins.load(*columns.origins)

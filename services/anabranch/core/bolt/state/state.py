@@ -37,9 +37,9 @@ from anabranch.core.bolt.protocol.commands import (
     SetQuota,
     SetSettings,
     Squash,
-    SwapExtents,
     Trim,
 )
+from anabranch.core.bolt.protocol.compaction import SwapExtents
 from anabranch.core.bolt.protocol.fronts import ConfigureFront, EndFront, LeadFront, OpenFront
 from anabranch.core.bolt.protocol.marks import CompleteVersion, ReleaseWriter
 from anabranch.core.bolt.protocol.queries import Answer, Query

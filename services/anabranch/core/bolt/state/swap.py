@@ -8,12 +8,16 @@ a promotion interleaves extents from its fork's point on, and none may straddle 
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.logs.index import Index
-from anabranch.core.bolt.protocol.commands import Copied, Joined, SwapExtents, Swapped
+from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
+from anabranch.core.bolt.state.positions import SUMS_FORMAT
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import BadRequest, BrokerFenced
 from anabranch.core.records.objects import split_id
+from anabranch.core.records.set_sum import UNKNOWN, combined
 from anabranch.core.types import ObjectId
 
 
@@ -52,6 +56,7 @@ def copied(index: Index, extent: int) -> Copied:
         ObjectId(index.object[extent]),
         index.offset[extent],
         index.length[extent],
+        index.sum[extent],
     )
 
 
@@ -62,6 +67,8 @@ def _obstacle(replica: Replica, command: SwapExtents, log: Log | None) -> str:
         return "the new extents aren't made of the old ones"
     if not _still_there(log.index, command):
         return "the extents are no longer as they were copied"
+    if not _same_sums(log.index, command):
+        return "what was read of the extents isn't what was committed"
     if not may_move(replica, log, command.extents):
         return "another log may come to need the extents as they are"
     if not all(_is_whole(log.index, *part) for part in _parts(log.index, command)):
@@ -86,7 +93,19 @@ def _still_there(index: Index, command: SwapExtents) -> bool:
     since = index.at_or_before(command.extents[0].first)
     if since < 0 or since + len(command.extents) > len(index):
         return False
-    return all(copied(index, since + turn) == extent for turn, extent in enumerate(command.extents))
+    return all(
+        replace(copied(index, since + turn), sum=extent.sum) == extent
+        for turn, extent in enumerate(command.extents)
+    )
+
+
+def _same_sums(index: Index, command: SwapExtents) -> bool:
+    """Of each extent whose set sum both know: the copy would make for good what was damaged."""
+    since = index.at_or_before(command.extents[0].first)
+    return all(
+        UNKNOWN in (index.sum[since + turn], extent.sum) or index.sum[since + turn] == extent.sum
+        for turn, extent in enumerate(command.extents)
+    )
 
 
 def may_move(replica: Replica, log: Log, extents: list[Copied]) -> bool:
@@ -121,9 +140,20 @@ def _swap(replica: Replica, log: Log, command: SwapExtents) -> None:
     for first, after, joined in parts:
         count = index.upto[after - 1] - index.before(first)
         place = command.object, joined.offset, joined.length
-        rows.append(index.first[first], count, *place, index.at[first])
+        copies = command.extents[first - since : after - since]
+        total = _sum(index, first, copies) if replica.format >= SUMS_FORMAT else UNKNOWN
+        rows.append(index.first[first], count, *place, index.at[first], total)
     assert len(rows) == len(command.joined), "each new extent takes the place of some"
     replaced = index.object[since:end]
     index.replace(since, end, rows)
     replica.references.created(command.object, len(rows), replica.at)
     replica.references.dropped(replaced, replica.at)
+
+
+def _sum(index: Index, first: int, extents: list[Copied]) -> int:
+    """Of the extent that takes their place: what was committed before sums were kept gets the one
+    that was read of it.
+    """
+    assert extents, "a part has an extent at least"
+    sums = [index.sum[first + turn] or extent.sum for turn, extent in enumerate(extents)]
+    return combined(sums) if UNKNOWN not in sums else UNKNOWN

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from anabranch.core.bolt.broker.copies import QUEUED_MAX, READ_AT_ONCE
-from anabranch.core.bolt.protocol.commands import Copied, Joined, SwapExtents, Swapped
+from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.letters import CopyExtents
 from anabranch.core.bolt.protocol.messages import Read
 from anabranch.core.errors import BrokerFenced, ObjectMissing, Unavailable
@@ -16,6 +17,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Drain, Received
 from anabranch.core.records.batch import split
 from anabranch.core.records.objects import object_id, read_footer
+from anabranch.core.records.set_sum import set_sum
 
 
 class Scattered:
@@ -48,10 +50,21 @@ class Scattered:
             gets += 1
         return gets
 
+    def read_as(self) -> list[Copied]:
+        """The extents, each with the set sum of its batches."""
+        return [
+            replace(extent, sum=set_sum(batches_of(content.bytes)))
+            for extent, content in zip(self.extents, self.contents, strict=True)
+        ]
+
     def swapped(self, outcome: Any) -> SwapExtents:
         proposal = self.stage.proposed(SwapExtents)
         self.stage.apply(proposal, outcome)
         return proposal.command
+
+
+def batches_of(content: bytes) -> list[bytes]:
+    return [content[start : start + size] for start, size, _ in split(content)]
 
 
 @pytest.fixture
@@ -84,7 +97,7 @@ def test_the_swap_says_where_everything_was_and_is(scattered: Scattered, stage: 
         "b",
         object,
         scattered.log,
-        scattered.extents,
+        scattered.read_as(),
         [Joined(3, 0, length), Joined(2, length, rest)],
     )
     assert object == object_id(1, 0), "its name is this life's"

@@ -8,6 +8,7 @@ from anabranch.core.bolt.protocol.commands import Promote, Squash, Trim
 from anabranch.core.bolt.protocol.queries import Compare, Comparison
 from anabranch.core.limits import Limits
 from anabranch.core.types import LogId
+from anabranch_sim.bolt.twin_questions import compare_two
 from anabranch_sim.bolt.twins import Twins
 
 
@@ -17,7 +18,7 @@ def twins() -> Twins:
 
 
 def compare(twins: Twins, a: LogId, b: LogId) -> Comparison:
-    twins.compare_two(a, b)
+    compare_two(twins, a, b)
     answer = twins.state.answer(Compare(a, b))
     assert isinstance(answer, Comparison)
     return answer

@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.core.bolt.metadata.compaction import COPIED_MAX, FULL_ROWS, SCANNED_MAX, find
-from anabranch.core.bolt.protocol.commands import Batch, Joined, Squash, SwapExtents, Swapped, Trim
+from anabranch.core.bolt.protocol.commands import (
+    Batch,
+    Squash,
+    Trim,
+)
+from anabranch.core.bolt.protocol.compaction import Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.letters import CopyExtents
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id

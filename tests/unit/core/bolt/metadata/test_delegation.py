@@ -16,15 +16,13 @@ from anabranch.core.bolt.protocol.commands import (
     Entry,
     Epoch,
     ForkLog,
-    Joined,
     Outcome,
     Promote,
     RegisterBroker,
     Row,
     Squash,
-    SwapExtents,
-    Swapped,
 )
+from anabranch.core.bolt.protocol.compaction import Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.letters import CopyExtents, Propose
 from anabranch.core.bolt.state.state import State
 from anabranch.core.limits import Limits

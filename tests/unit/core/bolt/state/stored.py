@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from anabranch.core.bolt.logs.lineage import slices
 from anabranch.core.bolt.protocol.commands import (
+    FORMAT,
     Batch,
     Command,
     CommitObject,
@@ -12,6 +13,7 @@ from anabranch.core.bolt.protocol.commands import (
     Description,
     Entry,
     Outcome,
+    RaiseFormat,
     RegisterBroker,
     Row,
 )
@@ -21,6 +23,7 @@ from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import peek
 from anabranch.core.records.objects import ObjectName, lay_out, object_id
 from anabranch.core.records.record import Record, decode, encode
+from anabranch.core.records.set_sum import set_sum
 from anabranch.core.types import NEVER, LogId, ObjectId
 
 CLUSTER, BROKER = "river", "broker-0"
@@ -49,6 +52,7 @@ class Stored:
 
     def begin(self, *names: str) -> list[LogId]:
         """A broker's life, and logs of these names."""
+        self.apply(RaiseFormat(FORMAT))
         self.apply(RegisterBroker(BROKER))
         return [self.create(name) for name in names]
 
@@ -81,7 +85,7 @@ class Stored:
                 )
                 for header in headers
             ]
-            rows.append(Row(each.log, each.offset, known))
+            rows.append(Row(each.log, each.offset, known, sum=set_sum(batches[each.log])))
         self.apply(CommitObject(BROKER, object, rows))
         return object
 

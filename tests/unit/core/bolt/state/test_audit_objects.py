@@ -92,6 +92,18 @@ def test_a_flipped_bit_is_found_wherever_it_is(data: st.DataObject) -> None:
         assert all(fault.where and fault.reason for fault in seen)
 
 
+def test_other_sound_batches_in_an_extents_place_are_told(stored: Stored) -> None:
+    """As from another journal's back-up: every checksum and every count is right."""
+    object = ObjectId(min(stored.objects))
+    written = stored.objects[object]
+    later = stored.write({LogId(1): [batch(b"7"), batch(b"8", b"9")], LogId(2): [batch(b"a")]})
+    stored.objects[object] = stored.objects.pop(later)
+    assert len(stored.objects[object]) == len(written)
+    (fault,) = faults(stored)
+    assert (fault.code, fault.where) == ("wrong-sum", "one 0..2")
+    assert stored.name(object) in fault.reason
+
+
 @pytest.mark.parametrize("kept", [0, 1, 50, -1])
 def test_an_object_that_was_cut_short_says_what_is_lost(stored: Stored, kept: int) -> None:
     object = ObjectId(min(stored.objects))

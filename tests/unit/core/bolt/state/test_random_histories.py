@@ -25,9 +25,9 @@ from anabranch.core.bolt.protocol.commands import (
     SetQuota,
     SetSettings,
     Squash,
-    SwapExtents,
     Trim,
 )
+from anabranch.core.bolt.protocol.compaction import SwapExtents
 from anabranch.core.bolt.protocol.fronts import (
     NO_EPOCH,
     ConfigureFront,
@@ -42,6 +42,7 @@ from anabranch.core.quota import Quota
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Kind, LogId, OnParentDelete, OnPromote
 from anabranch_sim.bolt.naive_logs import Front, List
+from anabranch_sim.bolt.twin_questions import compare_sum, compare_two
 from anabranch_sim.bolt.twins import Twins
 
 LOGS_MAX = 12
@@ -73,6 +74,9 @@ class Walk:
     def __init__(self, twins: Twins, seed: int) -> None:
         self.twins = twins
         self.chance = random.Random(seed)
+        self.glances = random.Random(seed)
+        """Apart, so that questions don't change what happens."""
+        self.summed = 0
         self.temper = TEMPERS[seed % len(TEMPERS)]
         self.copied: SwapExtents | None = None
         self.sent: list[tuple[LogId, Batch]] = []
@@ -333,7 +337,10 @@ class Walk:
             log = self.chance.choice(own)
             start = self.chance.randrange(log.start, len(log.records) + 1)
             self.twins.compare_part(log.id, start, self.chance.randrange(1, 9))
-            self.twins.compare_two(log.id, self.chance.choice(own).id)
+            compare_two(self.twins, log.id, self.chance.choice(own).id)
+            first = self.glances.randrange(log.start, log.settled() + 1)
+            end = self.glances.randrange(first, log.settled() + 1)
+            self.summed += compare_sum(self.twins, log.id, first, end).summed
 
     def restart(self) -> None:
         self.twins.restart()
@@ -370,4 +377,5 @@ def _play(seed: int, also: dict[str, int]) -> Twins:
     walk.swap()
     twins.compare()
     twins.replay()
+    assert walk.summed, "some records were in a set sum"
     return twins

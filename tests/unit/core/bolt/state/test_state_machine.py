@@ -20,6 +20,7 @@ from anabranch.core.bolt.protocol.commands import (
 )
 from anabranch.core.limits import Limits
 from anabranch.core.types import Kind, LogId, OnParentDelete, OnPromote
+from anabranch_sim.bolt.twin_questions import compare_two
 from anabranch_sim.bolt.twins import Twins
 
 PICK = st.integers(0, 10_000)
@@ -146,7 +147,7 @@ class Calls(RuleBasedStateMachine):
     @precondition(lambda self: self.twins.naive.logs)
     @rule(pick=PICK, other=PICK)
     def diff(self, pick: int, other: int) -> None:
-        self.twins.compare_two(self.log(pick), self.log(other))
+        compare_two(self.twins, self.log(pick), self.log(other))
 
     @rule()
     def restart(self) -> None:

@@ -7,21 +7,19 @@ from msgspec.structs import replace
 
 from anabranch.core.bolt.protocol.commands import (
     Batch,
-    Copied,
     Entry,
-    Joined,
     Promote,
     RegisterBroker,
     Squash,
-    SwapExtents,
-    Swapped,
     Trim,
 )
+from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.queries import Resolve, Resolved
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import NEVER, LogId
+from anabranch_sim.bolt.twin_questions import compare_two
 from anabranch_sim.bolt.twins import BROKER, Twins, portrait
 
 
@@ -118,7 +116,7 @@ def test_an_orphan_takes_over_what_lies_between_the_records_of_a_fork(twins: Twi
     twins.apply(Squash(fork))
     assert rows(twins, orphan) == [(3, 2), (5, 1), (6, 2), (8, 1), (9, 2), (11, 1)]
     twins.compare()
-    twins.compare_two(log, orphan)
+    compare_two(twins, log, orphan)
     twins.restart()
     twins.apply(Trim(orphan, 7))
     twins.compare()
@@ -138,7 +136,7 @@ def test_what_an_orphan_took_over_stays_where_it_is(twins: Twins) -> None:
     assert twins.swap(twins.copied(log, 1, [2])) == Swapped(0, why)
     assert twins.swap(twins.copied(orphan, 0, [2])) == Swapped(0, why)
     assert twins.swap(twins.copied(log, 3, [2])) == Swapped(1)
-    twins.compare_two(log, orphan)
+    compare_two(twins, log, orphan)
     twins.compare()
 
 

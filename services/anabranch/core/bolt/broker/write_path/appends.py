@@ -35,6 +35,7 @@ from anabranch.core.machine import Buffer, Replies, SetTimer, Token
 from anabranch.core.producers import REQUEST_EPOCH, is_request
 from anabranch.core.records.batch import check
 from anabranch.core.records.digest import UNKNOWN, digest_of_records
+from anabranch.core.records.set_sum import batch_value
 from anabranch.core.types import NEVER, LogId, Nanoseconds
 
 _count_of = attrgetter("count")
@@ -99,7 +100,7 @@ class Appending:
                 self._outbox.refuse(token, self._overload(size))
                 continue
             try:
-                entry = self._checked(message)
+                entry, value = self._checked(message)
             except AnabranchError as error:
                 self._outbox.refuse(token, error)
                 continue
@@ -111,7 +112,7 @@ class Appending:
             self.held += 1
             self.held_bytes += size
             self._log_bytes[message.log] = of_log + size
-            held = Held(serial, token, message.log, batch, entry, message.wait_ms, now)
+            held = Held(serial, token, message.log, batch, entry, message.wait_ms, now, value)
             # Most only join an open object that has room and a time to be closed.
             joined = self._open
             if (
@@ -137,12 +138,13 @@ class Appending:
             known.token = token
             return
         try:
-            entries = [self._checked_batch(batch) for batch in message.batches]
-            if not entries:
+            checked = [self._checked_batch(batch) for batch in message.batches]
+            if not checked:
                 raise BadRequest("a batch of a front", "it has no record batches")
         except AnabranchError as error:
             self._outbox.refuse(token, error)
             return
+        entries, values = [entry for entry, _ in checked], [value for _, value in checked]
         size, count = sum(map(_length_of, entries)), sum(map(_count_of, entries))
         if self.held_bytes + size > self._limits.queue_bytes_max:
             self._outbox.refuse(token, self._overload(size))
@@ -153,9 +155,9 @@ class Appending:
         self.held_bytes += size
         self._log_bytes[message.log] = self._log_bytes.get(message.log, 0) + size
         whole = Batch(size, count)
-        front = FrontBatch(message.mark, message.batches, entries)
+        front = FrontBatch(message.mark, message.batches, entries, values)
         now = self._alarms.now
-        held = Held(self._serial, token, message.log, b"", whole, 0, now, front)
+        held = Held(self._serial, token, message.log, b"", whole, 0, now, 0, front)
         self._front_batches[key] = held
         self._gather(held)
 
@@ -205,28 +207,31 @@ class Appending:
         what = "bytes of appends to one log not yet acknowledged"
         return Overloaded(what, limit, "log_queue_bytes_max")
 
-    def _checked(self, message: Append | AppendMarked) -> Batch:
-        """What the metadata will be told of it, if it may enter a log."""
+    def _checked(self, message: Append | AppendMarked) -> tuple[Batch, int]:
+        """What the metadata will be told of it, and what it adds to a set sum, if it may enter a
+        log.
+        """
         if not 0 <= message.log < NEVER:
             raise UnknownLog(str(message.log))
         if type(message) is AppendMarked:
             return self._checked_marked(message)
         return self._checked_batch(message.batch)
 
-    def _checked_marked(self, message: AppendMarked) -> Batch:
+    def _checked_marked(self, message: AppendMarked) -> tuple[Batch, int]:
         """In the place of a producer stands the part, whose batches are kept in order like a
         producer's.
         """
         batch, mark = message.batch, message.mark
         header = check(batch, self._limits, "of this append")
         digest = digest_of_records(batch, header)
-        return Batch(len(batch), header.count, mark.sender, 0, mark.batch, digest, mark)
+        entry = Batch(len(batch), header.count, mark.sender, 0, mark.batch, digest, mark)
+        return entry, batch_value(header.crc)
 
-    def _checked_batch(self, batch: Buffer) -> Batch:
+    def _checked_batch(self, batch: Buffer) -> tuple[Batch, int]:
         header = check(batch, self._limits, "of this append")
         producer, epoch = header.producer_id, header.producer_epoch
         named = epoch == REQUEST_EPOCH and is_request(producer, epoch, header.base_sequence)
-        return Batch(
+        entry = Batch(
             len(batch),
             header.count,
             producer,
@@ -234,6 +239,7 @@ class Appending:
             header.base_sequence,
             digest_of_records(batch, header) if named else UNKNOWN,
         )
+        return entry, batch_value(header.crc)
 
     def _gather(self, held: Held) -> None:
         if held.log in self._parking.blocked:

@@ -27,6 +27,7 @@ from anabranch.core.errors import (
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer, PutObject
 from anabranch.core.records.objects import Placed, lay_out, object_id
+from anabranch.core.records.set_sum import combined, pack_values
 from anabranch.core.types import LogId, Nanoseconds, ObjectId
 
 PUT_ATTEMPTS_MAX = 5
@@ -231,14 +232,18 @@ class Writing:
         assert written.durable, "nothing is committed before it is durable (R1)"
         self._unanswered[written.id] = written
         self._senders |= written.senders
-        rows = [
-            Row(placed.log, placed.offset, _entries(row), _mark(row))
-            for placed, row in zip(written.placed, written.rows, strict=True)
-        ]
+        rows: list[Row] = []
+        values: list[int] = []
+        for placed, row in zip(written.placed, written.rows, strict=True):
+            of_row = _values(row)
+            values += of_row
+            total = combined(of_row)
+            rows.append(Row(placed.log, placed.offset, _entries(row), _mark(row), total))
         self._outbox.counters.commits += 1
         written.number = self._commits
         self._commits += 1
-        command = CommitObject(self._broker, written.id, rows, written.number)
+        packed = pack_values(values) if len(values) > len(rows) else b""
+        command = CommitObject(self._broker, written.id, rows, written.number, packed)
         # No request id: a commit is once-only by its object, which is cheaper to remember.
         self._correspondence.propose(b"", command, partial(self._answered, written), patient=True)
 
@@ -293,6 +298,11 @@ def _entries(row: list[Held]) -> list[Batch]:
     if row[0].front is None:
         return [held.entry for held in row]
     return row[0].front.entries
+
+
+def _values(row: list[Held]) -> list[int]:
+    """What they add to a set sum."""
+    return [held.value for held in row] if row[0].front is None else row[0].front.values
 
 
 def _mark(row: list[Held]) -> FrontMark | None:

@@ -18,6 +18,8 @@ class FrontBatch(msgspec.Struct, frozen=True, gc=False):
     mark: FrontMark
     batches: list[bytes]
     entries: list[Batch]
+    values: list[int]
+    """As of `Held`."""
 
 
 class Held(msgspec.Struct, gc=False, eq=False):
@@ -31,8 +33,10 @@ class Held(msgspec.Struct, gc=False, eq=False):
     entry: Batch
     wait_ms: Milliseconds
     arrived_at: Nanoseconds
+    value: int = 0
+    """What the batch adds to a set sum."""
     front: FrontBatch | None = None
-    """Set for a batch of a lazy front: `batch` and `entry` are empty but for the sums."""
+    """Set for a batch of a lazy front: `batch` and `entry` are empty but for the totals."""
 
 
 class OpenObject:
