@@ -29,6 +29,7 @@ from anabranch.core.errors import (
     Unavailable,
     UnknownLog,
 )
+from anabranch.core.records.set_sum import set_sum
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +178,24 @@ def test_forks_apart_and_their_difference(service: anabranch.Service) -> None:
         past.tail()
     with pytest.raises(NotPromotable):
         now.promote()
+
+
+def test_an_audit_computes_the_set_sum_from_what_it_reads(service: anabranch.Service) -> None:
+    log = service.create("summed")
+    for turn in range(3):
+        log.append_many([b"%d" % turn, b"again"])
+    fork = log.cfork("fork")
+    fork.append(b"own")
+    log.append(b"later")
+    batches = [batch.raw for batch in fork.read_batches(0, count=8)]
+    found = fork.set_sum()
+    assert (found.start, found.end, found.summed, found.unsummed) == (0, 8, 8, [])
+    assert found.sum == set_sum(reversed(batches))
+    assert found.sum != set_sum(batches[1:])
+    assert fork.set_sum(6, 7).sum == set_sum(batches[-2:-1])
+    cut = log.set_sum(1)
+    assert cut.unsummed == [(1, 2)]
+    assert cut.summed == 5
 
 
 def test_subscribers_read_ahead_and_are_told_the_decision(service: anabranch.Service) -> None:

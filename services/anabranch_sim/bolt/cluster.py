@@ -5,17 +5,29 @@ a process.
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.metadata.member import Member
+from anabranch.core.bolt.protocol.codec import CODEC
 from anabranch.core.bolt.protocol.commands import FORMAT
+from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
+from anabranch.core.bolt.protocol.messages import (
+    PROTOCOL_VERSION,
+    Confirmed,
+    Delivered,
+    Failed,
+    Hello,
+    Welcome,
+)
 from anabranch.core.bolt.state.state import State
+from anabranch.core.limits import Limits
 from anabranch.core.machine import Machine
 from anabranch.core.types import MS
 from anabranch.ports import Recovered
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch_sim.bolt.options import Options
-from anabranch_sim.bolt.wire import CLUSTER, bolt_wire
 from anabranch_sim.world.coordinator import SimCoordinator
 from anabranch_sim.world.deployment import Deployment, Process
 from anabranch_sim.world.disk import SimDisk
@@ -24,8 +36,10 @@ from anabranch_sim.world.events import World
 from anabranch_sim.world.network import Network, NetworkFaults
 from anabranch_sim.world.node import Node, Surroundings
 from anabranch_sim.world.store import SimStore
+from anabranch_sim.world.wire import ClientWire, Wire
 
 METADATA = "metadata"
+CLUSTER = "sim"
 
 
 class Cluster(Deployment):
@@ -147,3 +161,27 @@ def _address(node: Node) -> str:
 
 def _is_fenced(machine: Machine) -> bool:
     return isinstance(machine, Broker) and machine.fenced is not None
+
+
+def bolt_wire(limits: Limits) -> Wire:
+    return Wire(
+        letter=msgspec.msgpack.Decoder(ToMetadata | FromMetadata).decode,
+        clients=ClientWire(
+            codec=CODEC,
+            frame_bytes_max=limits.frame_bytes_max,
+            hello=Hello,
+            welcome=partial(_welcome, limits),
+            pushed=(Delivered, Confirmed, Failed),
+        ),
+    )
+
+
+def _welcome(limits: Limits, node: str) -> Welcome:
+    return Welcome(
+        version=PROTOCOL_VERSION,
+        cluster=CLUSTER,
+        server=node,
+        record_bytes_max=limits.record_bytes_max,
+        batch_bytes_max=limits.batch_bytes_max,
+        batch_records_max=limits.batch_records_max,
+    )

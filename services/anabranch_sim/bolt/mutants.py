@@ -402,6 +402,13 @@ def _swapped_anew(original: Function) -> Function:
     return swap
 
 
+def _of_the_first(_: Function) -> Function:
+    def of_the_first(index: Index, first: int, extents: Any) -> int:
+        return index.sum[first]
+
+    return of_the_first
+
+
 MUTANTS = [
     Mutant("journal acknowledges before its sync", file_journal._Segment, "append", _unsynced),
     Mutant("journal believes a failed sync", file_journal._Segment, "append", _believing),
@@ -441,6 +448,7 @@ MUTANTS = [
     Mutant("tokens are the same in each life", Correspondence, "begin", returning(None)),
     Mutant("copied batches change their order", Compacting, "_put", _the_last_first),
     Mutant("extents swapped that are others by now", swapping, "_still_there", returning(True)),
+    Mutant("joined extents have the first one's set sum", swapping, "_sum", _of_the_first),
     Mutant("extents swapped a second time", state._DO, SwapExtents, _swapped_anew),
     Mutant(
         "extents joined that a promotion parts",

@@ -18,6 +18,7 @@ from anabranch.core.bolt.state.state import State
 from anabranch.core.history import check
 from anabranch.core.records.batch import split
 from anabranch.core.records.objects import ObjectName
+from anabranch.core.records.set_sum import set_sum
 from anabranch.core.types import MS, NEVER, Nanoseconds, ObjectId
 from anabranch_sim.bolt.client import Account, SimClient
 from anabranch_sim.bolt.cluster import CLUSTER, Cluster
@@ -165,6 +166,7 @@ class BoltPlugin:
             if index >= self._looked:
                 self._looked = index
                 self._broken(self.witness.look(state.replica))
+                self._broken(invariants.wrong_sums(state.replica, self._sum))
                 self._broken(invariants.broken(state.replica))
             self._compare(states)
             self._check_formats()
@@ -219,6 +221,7 @@ class BoltPlugin:
         replica = self.cluster.leader().state.replica
         self._broken(invariants.broken(replica))
         self._broken(self.witness.look(replica))
+        self._broken(invariants.wrong_sums(replica, self._sum))
         image = snapshot.save(replica)
         if snapshot.save(snapshot.load(image, self.options.limits)) != image:
             self._fail("B12 snapshot: a state isn't what its snapshot gives back")
@@ -271,6 +274,10 @@ class BoltPlugin:
                 (header.count, extent[at : at + size]) for at, size, header in split(extent)
             ]
         return self._contents[place]
+
+    def _sum(self, object: ObjectId, offset: int, length: int) -> int:
+        """The set sum of the batches there, computed anew."""
+        return set_sum(batch for _, batch in self._batches(object, offset, length))
 
     def _begin_anew(self) -> None:
         """Every process: in a group one after the other, told to end, as for an upgrade."""

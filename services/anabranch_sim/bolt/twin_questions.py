@@ -6,8 +6,7 @@ from anabranch.core.bolt.protocol.queries import Compare, Comparison
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.records.set_sum import combined
 from anabranch.core.types import LogId
-from anabranch_sim.bolt.batch_results import positions_of
-from anabranch_sim.bolt.batch_values import value_at
+from anabranch_sim.bolt.batch_results import positions_of, value_at
 from anabranch_sim.bolt.twins import Twins
 
 

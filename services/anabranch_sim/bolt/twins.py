@@ -38,7 +38,7 @@ from anabranch.core.bolt.protocol.queries import (
     Slice,
 )
 from anabranch.core.bolt.state import snapshot
-from anabranch.core.bolt.state.invariants import Witness, broken, held
+from anabranch.core.bolt.state.invariants import Witness, broken, held, wrong_sums
 from anabranch.core.bolt.state.requests import Requests
 from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.bolt.state.state import State
@@ -48,8 +48,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.records.set_sum import combined, pack_values
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, OnParentDelete
-from anabranch_sim.bolt.batch_results import by_batch
-from anabranch_sim.bolt.batch_values import value_at, without_sums
+from anabranch_sim.bolt.batch_results import by_batch, value_at, without_sums
 from anabranch_sim.bolt.naive_model import BatchFate, List, Naive, Promise, Record, Refusal
 
 BROKER = "broker-0"
@@ -227,6 +226,10 @@ class Twins:
             for at, batch in self._within(object, offset, length)
         ]
 
+    def _sum(self, object: ObjectId, offset: int, length: int) -> int:
+        places = self._within(object, offset, length)
+        return combined(value_at(*self.written(object, at)) for at, _ in places)
+
     def _within(self, object: ObjectId, offset: int, length: int) -> Iterator[tuple[int, Batch]]:
         end = offset + length
         while offset < end:
@@ -255,6 +258,7 @@ class Twins:
         replica = self.state.replica
         assert broken(replica) == []
         assert self.witness.look(replica) == []
+        assert wrong_sums(replica, self._sum) == []
         assert list(replica.forest.logs) == list(self.naive.logs)
         for log in self.naive.logs.values():
             self._compare_description(log)

@@ -140,6 +140,12 @@ def test_a_severed_fork_begins_at_a_position_or_a_time(anabranch: Command, log: 
     assert [each["value"] for each in compared["a"]["first"]] == ["b", "c"]
     assert compared["b"]["records"] == 0
     assert "only in" in anabranch("diff", log, f"{log}--one", "--limit", "1").out
+    summed = anabranch("sum", log, "--from", "1", "-o", "json").json
+    left_out = sum(end - first for first, end in summed["not_summed"])
+    assert (summed["records"], summed["summed"] + left_out) == (2, 2)
+    whole = anabranch("sum", log, "-o", "json").json
+    assert whole["summed"] == 3
+    assert f"{whole['sum']:08x} of 3 records" in anabranch("sum", log).out
     anabranch("trim", f"{log}--one", "--before", "1")
     compared = anabranch("diff", log, f"{log}--one", "-o", "json").json
     assert (compared["since"], compared["a"]["not_comparable"]) == (1, [[0, 1]])

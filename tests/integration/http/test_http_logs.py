@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from anabranch.core.limits import Limits
+from anabranch.core.records.set_sum import combined
 
 NUMBERS = count()
 A_MOMENT_S = 60
@@ -264,6 +265,19 @@ def test_a_diff_tells_what_each_has_alone(shared: Any, log: str) -> None:
     trimmed = told | {"since": 2, "trimmed_a": [{"first": 0, "end": 2}]}
     assert shared.client.get(f"/v1/logs/{a}/diff/{b}").json() == trimmed
     assert shared.refusal("GET", f"/v1/logs/{a}/diff/none") == (404, "unknown-log")
+
+
+def test_the_set_sum_of_a_range_is_that_of_its_batches(shared: Any, log: str) -> None:
+    """Computed anew from what a read gives, whatever its positions."""
+    path = f"/v1/logs/{log}/sum"
+    whole = shared.client.get(path).json()
+    assert (whole["start"], whole["end"], whole["summed"], whole["unsummed"]) == (0, 3, 3, [])
+    shared.append(log, "later")
+    part = shared.client.get(path, params={"from": 3}).json()
+    assert (part["start"], part["end"], part["summed"]) == (3, 4, 1)
+    both = shared.client.get(path, params={"to": 4}).json()
+    assert both["sum"] == combined([whole["sum"], part["sum"]])
+    assert shared.refusal("GET", path, params={"to": 9}) == (416, "out-of-range")
 
 
 def test_a_cursor_is_put_read_and_deleted(shared: Any, log: str) -> None:

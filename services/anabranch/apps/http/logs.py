@@ -5,7 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from anabranch.apps.http.calls import Ask, OnlyOnce
-from anabranch.apps.http.models import At, Diff, Log, Logs, Moment, NewLog, Range, Tree
+from anabranch.apps.http.models import (
+    At,
+    Diff,
+    Log,
+    Logs,
+    Moment,
+    NewLog,
+    Range,
+    SetSum,
+    Tree,
+    Whole,
+)
 from anabranch.apps.http.problems import ANY, OF_LOG, ON_CHANGE
 from anabranch.client.catalogue import NOTHING_GIVEN, front_settings
 from anabranch.core.bolt.protocol.commands import Description, Done
@@ -20,12 +31,16 @@ from anabranch.core.bolt.protocol.messages import (
 )
 from anabranch.core.bolt.protocol.queries import At as Found
 from anabranch.core.bolt.protocol.queries import Comparison, Listing
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum
+from anabranch.core.bolt.protocol.set_sums import SetSum as Summed
 from anabranch.core.errors import (
     BadName,
+    BadRequest,
     EngineNotServed,
     FrontNotServed,
     LogExists,
     LogHasForks,
+    OutOfRange,
     TooMany,
 )
 from anabranch.core.types import Kind, LogId
@@ -168,6 +183,36 @@ async def position_at(name: Name, ask: Ask, at: Annotated[Moment, Query()]) -> A
     log = await ask.log(name)
     found = await ask.call(PositionAt(log.id, at), Found, f"find a time in {log.name}")
     return At(position=found.position)
+
+
+@router.get(
+    "/v1/logs/{log}/sum",
+    summary="The set sum of a range's batches",
+    responses=(
+        OF_LOG | OutOfRange("orders", 99, 0, 12) | BadRequest("a set sum", "its range ends at 3")
+    ).documented,
+)
+async def sum_of_range(
+    name: Name,
+    ask: Ask,
+    start: Annotated[
+        Whole | None, Query(alias="from", description="By default where the log begins.")
+    ] = None,
+    end: Annotated[
+        Whole | None,
+        Query(alias="to", description="Not included. By default the settled position."),
+    ] = None,
+) -> SetSum:
+    log = await ask.log(name)
+    found = await ask.call(ReadSetSum(log.id, start, end), Summed, f"sum {log.name}")
+    return SetSum(
+        start=found.start,
+        end=found.end,
+        sum=found.sum,
+        summed=found.summed,
+        unsummed=_ranges(found.unsummed),
+        settled=found.settled,
+    )
 
 
 def _ranges(ranges: list[tuple[int, int]]) -> list[Range]:

@@ -9,6 +9,7 @@ from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
+from anabranch.client.bolt.set_sums import range_sum
 from anabranch.client.bolt.writers import Writer, writers
 from anabranch.client.driver import link as driver
 from anabranch.client.driver.pending import result
@@ -44,6 +45,7 @@ from anabranch.core.bolt.protocol.messages import (
     Trim,
 )
 from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
@@ -374,6 +376,26 @@ class Log(LogVerbs):
         be compared: the other log may have had those records, and trimmed them.
         """
         return await self.ask(Compare(self.id, other.id), Comparison, "compare", timeout)
+
+    async def set_sum(
+        self,
+        start: Position | None = None,
+        end: Position | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> SetSum:
+        """The sum that the service keeps of a range's settled batches, for an audit to compare.
+
+        `anabranch.core.records.set_sum.set_sum` computes the same from the batches themselves, in
+        whatever order. Batches of the ranges in `unsummed` are to be left out: nobody knows theirs.
+        """
+        what = f"the set sum of {self.name}"
+        start, end = (each and arguments.position(what, each) for each in (start, end))
+
+        async def ask(message: ReadSetSum) -> SetSum:
+            return await self.ask(message, SetSum, "sum", timeout)
+
+        return await range_sum(ask, self.id, start, end)
 
     async def position_at(self, time: Time, *, timeout: float | None = None) -> Position:
         """The first position that was committed at or after a moment."""

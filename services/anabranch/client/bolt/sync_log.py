@@ -22,6 +22,7 @@ from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.bolt.protocol.commands import Description, Promotion
 from anabranch.core.bolt.protocol.marks import WriterState
 from anabranch.core.bolt.protocol.queries import Comparison
+from anabranch.core.bolt.protocol.set_sums import SetSum
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId, OnParentDelete, OnPromote, Position
@@ -287,6 +288,20 @@ class Log(LogVerbs):
         be compared: the other log may have had those records, and trimmed them.
         """
         return self._loop.run(self.wrapped.diff(other.wrapped, timeout=timeout))
+
+    def set_sum(
+        self,
+        start: Position | None = None,
+        end: Position | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> SetSum:
+        """The sum that the service keeps of a range's settled batches, for an audit to compare.
+
+        `anabranch.core.records.set_sum.set_sum` computes the same from the batches themselves, in
+        whatever order. Batches of the ranges in `unsummed` are to be left out: nobody knows theirs.
+        """
+        return self._loop.run(self.wrapped.set_sum(start, end, timeout=timeout))
 
     def position_at(self, time: Time, *, timeout: float | None = None) -> Position:
         """The first position that was committed at or after a moment."""

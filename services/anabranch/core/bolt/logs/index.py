@@ -71,7 +71,7 @@ class Index:
         offset: int,
         length: int,
         at: Milliseconds,
-        total: int,
+        total: int = 0,
         skip: int = 0,
     ) -> None:
         upto = self.upto

@@ -32,9 +32,10 @@ _UNKNOWN_BYTES = 4
 _UNKNOWNS = re.compile(rb"\0{%d,}" % _UNKNOWN_BYTES)
 
 
-def range_sum(forest: Forest, log: Log, start: Position, end: Position | None) -> SetSum:
+def range_sum(forest: Forest, log: Log, start: Position | None, end: Position | None) -> SetSum:
     """Of settled records from `start` up to `end`, or to where the answer is full."""
     settled, _ = forest.settled(log)
+    start = log.start if start is None else start
     end = settled if end is None else end
     for asked in (start, end):
         if not log.start <= asked <= settled:

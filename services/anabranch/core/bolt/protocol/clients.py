@@ -21,6 +21,7 @@ from anabranch.core.bolt.protocol.messages import (
     Subscribe,
     Welcome,
 )
+from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.errors import AnabranchError, VersionMismatch
 from anabranch.core.limits import KIB, Limits
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
@@ -30,7 +31,7 @@ _LISTING_BYTES = 256 * KIB
 _WAITING_BYTES = 64 * KIB
 """What a read that may wait for records counts as among all: most of them get few."""
 
-Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors
+Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors | ReadSetSum
 """Changes nothing, may take long and may be answered at length."""
 
 Pushed = Delivered | Confirmed | Failed
@@ -42,7 +43,7 @@ def reply_size(message: object, limits: Limits) -> ReplySize | None:
         case Read(bytes_max=bytes_max, wait_ms=wait_ms):
             own = max(0, min(bytes_max, limits.read_bytes_max))
             return ReplySize(own, min(own, _WAITING_BYTES) if wait_ms > 0 else own)
-        case ListLogs() | Compare() | ReadCursors():
+        case ListLogs() | Compare() | ReadCursors() | ReadSetSum():
             return ReplySize(_LISTING_BYTES, _LISTING_BYTES)
         case Subscribe() | Redeem():
             return ReplySize(0, 0)

@@ -6,10 +6,12 @@ from anabranch.core.types import LogId, Position
 
 
 class ReadSetSum(msgspec.Struct, frozen=True, array_like=True, tag="read-set-sum"):
-    """Of settled records from `start` on, up to `end` or, without one, to the settled position."""
+    """Of settled records. Without a start from where the log begins, without an end up to the
+    settled position.
+    """
 
     log: LogId
-    start: Position
+    start: Position | None = None
     end: Position | None = None
 
 

@@ -17,6 +17,7 @@ from anabranch.core.bolt.logs.lineage import Lineage, Segment, descend, segments
 from anabranch.core.bolt.protocol.commands import Committed, Sequenced
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.records.set_sum import UNKNOWN
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position
 
 
@@ -367,6 +368,19 @@ tells this batch from all others wherever it is stored.
 
 Run = tuple[Position, int, Hashable, int]
 """(first position, records, what they are of, records of that before them)."""
+
+
+def wrong_sums(replica: Replica, set_sum: Callable[[ObjectId, int, int], int]) -> list[Broken]:
+    """D78: a set sum that is kept is that of the batches that the extent's bytes hold."""
+    found: list[Broken] = []
+    for log in replica.forest.logs.values():
+        index = log.index
+        for extent, total in enumerate(index.sum):
+            place = ObjectId(index.object[extent]), index.offset[extent], index.length[extent]
+            if total not in (UNKNOWN, set_sum(*place)):
+                what = f"the set sum of its extent at {index.first[extent]} isn't its batches'"
+                found.append(Broken("D78", log.name, what))
+    return found
 
 
 class Witness:

@@ -12,7 +12,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.records.set_sum import UNKNOWN, combined
 from anabranch.core.types import LogId
-from anabranch_sim.bolt.batch_values import without_sums
+from anabranch_sim.bolt.batch_results import without_sums
 from anabranch_sim.bolt.twin_questions import compare_sum
 from anabranch_sim.bolt.twins import Twins
 
