@@ -2,22 +2,21 @@
 
 from collections import Counter
 
-from anabranch.core.bolt.protocol.queries import Compare, Comparison
+from anabranch.core.bolt.protocol.queries import Compare, Comparison, together
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.records.set_sum import combined
-from anabranch.core.types import LogId
+from anabranch.core.types import LogId, ObjectId
 from anabranch_sim.bolt.batch_results import positions_of, value_at
 from anabranch_sim.bolt.twins import Twins
 
 
-def compare_two(twins: Twins, a: LogId, b: LogId) -> None:
+def compare_two(twins: Twins, a: LogId, b: LogId, *, by_page: bool = False) -> None:
     """From `since` up to `shared` they are one, and no further. What else the other log can't
-    show, it never had or may have trimmed.
+    show, it never had or may have trimmed. By page, what orphans took over isn't compared whole.
     """
-    answer = twins.state.answer(Compare(a, b))
-    assert isinstance(answer, Comparison), answer
-    mirrored = twins.state.answer(Compare(b, a))
-    assert isinstance(mirrored, Comparison), mirrored
+    answer, mirrored = compared(twins, a, b), compared(twins, b, a)
+    if by_page and not (answer.complete and mirrored.complete):
+        return
     assert (mirrored.shared, mirrored.only_a, mirrored.trimmed_a) == (
         answer.shared,
         answer.only_b,
@@ -43,6 +42,16 @@ def compare_two(twins: Twins, a: LogId, b: LogId) -> None:
         assert trimmed or not unsure
 
 
+def compared(twins: Twins, a: LogId, b: LogId) -> Comparison:
+    """All pages of a comparison as one."""
+    pages: list[Comparison] = []
+    while not pages or pages[-1].next is not None:
+        page = twins.state.answer(Compare(a, b, pages[-1].next if pages else None))
+        assert isinstance(page, Comparison), page
+        pages.append(page)
+    return together(pages)
+
+
 def compare_sum(twins: Twins, id: LogId, start: int, end: int) -> SetSum:
     """The sum is that of the records' batches, of all of them but those in the ranges named."""
     answer = twins.state.answer(ReadSetSum(id, start, end))
@@ -59,6 +68,7 @@ def compare_sum(twins: Twins, id: LogId, start: int, end: int) -> SetSum:
     assert answer.summed == len(summed)
     batches = Counter((record.object, record.offset) for record in summed)
     for (object, offset), count in batches.items():
-        assert twins.objects[object][offset].count == count, "only whole batches are summed"
+        batch = twins.objects[ObjectId(object)][offset]
+        assert batch.count == count, "only whole batches are summed"
     assert answer.sum == combined(value_at(*place) for place in batches)
     return answer

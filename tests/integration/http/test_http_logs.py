@@ -259,6 +259,7 @@ def test_a_diff_tells_what_each_has_alone(shared: Any, log: str) -> None:
         "trimmed_a": [],
         "trimmed_b": [],
         "complete": True,
+        "next": None,
     }
     assert shared.client.get(f"/v1/logs/{a}/diff/{b}").json() == told
     assert shared.client.post(f"/v1/logs/{b}/trim", json={"before": 2}).status_code == 204

@@ -30,7 +30,7 @@ from anabranch.core.bolt.protocol.messages import (
     Squash,
 )
 from anabranch.core.bolt.protocol.queries import At as Found
-from anabranch.core.bolt.protocol.queries import Comparison, Listing
+from anabranch.core.bolt.protocol.queries import Comparison, Listing, Mark
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.bolt.protocol.set_sums import SetSum as Summed
 from anabranch.core.errors import (
@@ -157,12 +157,22 @@ async def tree_of_log(name: Name, ask: Ask) -> Tree:
     return Tree(root=root, logs=logs, complete=not listing.more)
 
 
-@router.get("/v1/logs/{log}/diff/{other}", summary="Compare two logs", responses=OF_LOG.documented)
+@router.get(
+    "/v1/logs/{log}/diff/{other}",
+    summary="Compare two logs",
+    responses=(OF_LOG | BadRequest("a comparison", "begin anew")).documented,
+)
 async def diff_logs(
-    name: Name, other: Annotated[str, Path(max_length=NAME_CHARS_MAX)], ask: Ask
+    name: Name,
+    other: Annotated[str, Path(max_length=NAME_CHARS_MAX)],
+    ask: Ask,
+    after: Annotated[
+        str | None, Query(max_length=NAME_CHARS_MAX, description="The `next` of the page before.")
+    ] = None,
 ) -> Diff:
+    mark = None if after is None else Mark.parse(after)
     a, b = await ask.log(name), await ask.log(other)
-    found = await ask.call(Compare(a.id, b.id), Comparison, f"compare {a.name} and {b.name}")
+    found = await ask.call(Compare(a.id, b.id, mark), Comparison, f"compare {a.name} and {b.name}")
     return Diff(
         since=found.since,
         shared=found.shared,
@@ -171,6 +181,7 @@ async def diff_logs(
         trimmed_a=_ranges(found.trimmed_a),
         trimmed_b=_ranges(found.trimmed_b),
         complete=found.complete,
+        next=found.next and found.next.text,
     )
 
 

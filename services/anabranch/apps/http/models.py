@@ -430,7 +430,8 @@ class Diff(ResponseModel):
         "their records, and trimmed them."
     )
     trimmed_b: list[Range] = Field(description="And the other way round.")
-    complete: bool = Field(description="False if there are more ranges than an answer holds.")
+    complete: bool = Field(description="False if there is more than one answer looks at.")
+    next: str | None = Field(description="`after` of the next page, if there is one.")
 
 
 class Promoted(ResponseModel):

@@ -73,7 +73,8 @@ def diff(target: Target, out: Output, a: str, b: str, limit: int) -> None:
     _say_trimmed(out, a, found.trimmed_a, b)
     _say_trimmed(out, b, found.trimmed_b, a)
     if not found.complete:
-        out.say("there is more: the logs are too long to be compared at once")
+        what = "what a severed fork took over from its lost parent"
+        out.say(f"there is more: {what} is compared with all at once, and that is too long")
 
 
 async def _first_of(log: Log, ranges: list[Range], limit: int) -> list[LogRecord]:

@@ -44,7 +44,7 @@ from anabranch.core.bolt.protocol.messages import (
     Squash,
     Trim,
 )
-from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors
+from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors, together
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.quota import Quota
@@ -375,7 +375,11 @@ class Log(LogVerbs):
         Settled records are compared, by their ids. `trimmed_a` and `trimmed_b` are what can't
         be compared: the other log may have had those records, and trimmed them.
         """
-        return await self.ask(Compare(self.id, other.id), Comparison, "compare", timeout)
+        pages: list[Comparison] = []
+        while not pages or pages[-1].next is not None:
+            message = Compare(self.id, other.id, pages[-1].next if pages else None)
+            pages.append(await self.ask(message, Comparison, "compare", timeout))
+        return together(pages)
 
     async def set_sum(
         self,

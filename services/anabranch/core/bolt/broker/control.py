@@ -313,7 +313,7 @@ def _query(message: Question) -> Query:
                 message.engine,
             )
         case messages.Compare():
-            return queries.Compare(message.a, message.b)
+            return queries.Compare(message.a, message.b, message.after)
         case messages.PositionAt():
             return queries.PositionAt(message.log, message.at)
         case messages.Survey():

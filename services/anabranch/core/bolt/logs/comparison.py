@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.lineage import Lineage, lineage_of, locate, slices
-from anabranch.core.bolt.protocol.queries import Comparison, Slice
+from anabranch.core.bolt.protocol.queries import Comparison, Mark, Slice, first_difference
 from anabranch.core.types import NEVER, Kind, LogId, Position
 
 EXTENTS_MAX = 100_000
@@ -21,52 +21,146 @@ Key = tuple[int, ...]
 
 
 class _Side:
-    """One of the two logs, and what is found out about it."""
+    """One of the two logs, up to where it was compared, and what is found out about it."""
 
-    def __init__(self, forest: Forest, log: Log) -> None:
+    def __init__(self, forest: Forest, log: Log, at: Position, end: Position) -> None:
         self.forest = forest
         self.log = log
-        self.end = forest.settled(log)[0]
+        # It may have been trimmed since the page before, also beyond where the first one ended.
+        self.at = min(max(log.start, at), end)
+        self.end = end
         self.slices: list[Slice] = []
         """Those that may differ from the other's, in order."""
-        self.complete = True
         self.lacking: list[Range] = []
         """Records that aren't among the settled ones of the other log, and never were."""
         self.unknown: list[Range] = []
         """What the other log may have had, and trimmed."""
 
-    def look(self, start: Position, end: Position) -> list[Slice]:
-        """The slices of these positions, as far as the budget goes."""
+    def look(self, start: Position, end: Position, extents_max: int) -> Position:
+        """Take the slices of these positions, at most so many; up to where they reach."""
         assert start >= 0, "positions begin at 0"
-        if start >= end:
-            return []
-        found = slices(self.forest, self.log, start, end, EXTENTS_MAX - len(self.slices))
-        self.complete &= bool(found) and _end(found[-1]) >= end
-        return found
+        self.slices = slices(self.forest, self.log, start, end, extents_max) if start < end else []
+        return _end(self.slices[-1]) if self.slices else max(start, end)
+
+    def within(self, position: Position, end: Position) -> Position:
+        return min(max(position, self.at), end)
 
 
-def compare(forest: Forest, a: Log, b: Log) -> Comparison:
+def compare(forest: Forest, a: Log, b: Log, after: Mark | None = None) -> Comparison:
     """Settled records only: where both are the same, then each log's ranges that the other lacks.
 
     In both logs records are in the order in which they were committed. So whatever comes after a
-    record that both have isn't among what either trimmed.
+    record that both have isn't among what either trimmed; and both can be cut between the same two
+    records, and be compared part by part.
     """
-    one, other = _Side(forest, a), _Side(forest, b)
-    since = max(a.start, b.start)
-    shared = _shared(one, other, since)
-    for side in (one, other):
-        side.slices = [*side.look(side.log.start, min(since, side.end)), *side.slices]
-    _sort_out(one, other, since if shared > since else NEVER)
-    _sort_out(other, one, since if shared > since else NEVER)
+    if after is None:
+        end_a, end_b = forest.settled(a)[0], forest.settled(b)[0]
+        since = max(a.start, b.start)
+        one, other = _Side(forest, a, a.start, end_a), _Side(forest, b, b.start, end_b)
+        shared, met = _shared(one, other, since), False
+    else:
+        end_a, end_b, since, shared, met = (
+            after.end_a,
+            after.end_b,
+            after.since,
+            after.shared,
+            after.met,
+        )
+        one, other = _Side(forest, a, after.a, end_a), _Side(forest, b, after.b, end_b)
+    parts = _Parts(one, other)
+    if shared > since and not met:
+        # What lies before is in one log only, for both have the record at `since`.
+        met = parts.compare(min(since, end_a), min(since, end_b), met=False) or met
+        if parts.complete:
+            one.at = one.within(shared, end_a)
+            other.at = other.within(shared, end_b)
+            met = True
+    if parts.complete:
+        met = parts.compare(end_a, end_b, met=met)
+    more = parts.divisible and not parts.complete
+    if after is None and parts.complete and shared > since:
+        sides = one.lacking, other.lacking, one.unknown, other.unknown
+        shared = first_difference(shared, end_a, end_b, *sides)
     return Comparison(
         shared=shared,
         only_a=one.lacking,
         only_b=other.lacking,
-        complete=one.complete and other.complete,
+        complete=parts.complete,
         since=since,
         trimmed_a=one.unknown,
         trimmed_b=other.unknown,
+        next=Mark(one.at, other.at, end_a, end_b, since, shared, met) if more else None,
     )
+
+
+class _Parts:
+    """Two logs, compared part by part until the extents of one answer are looked at."""
+
+    def __init__(self, one: _Side, other: _Side) -> None:
+        self._one = one
+        self._other = other
+        self._budget = EXTENTS_MAX
+        mine, theirs = _above(one.log), _above(other.log)
+        common = next((log for log in mine if log in theirs), None)
+        self._mine = mine[: mine.index(common)] if common else mine
+        self._theirs = theirs[: theirs.index(common)] if common else theirs
+        self._related = common is not None
+        # Copies that a severed fork took over may lie anywhere in the order of another's.
+        self.divisible = not any(
+            log.own_from < log.fork_point for log in (*self._mine, *self._theirs)
+        )
+        self.complete = True
+
+    def compare(self, end_a: Position, end_b: Position, *, met: bool) -> bool:
+        """Up to these positions, or as far as it goes: have both had a common record by then?"""
+        one, other = self._one, self._other
+        while (one.at < end_a or other.at < end_b) and self._budget > 0:
+            upto_a, upto_b = self._cut(end_a, end_b)
+            assert upto_a > one.at or upto_b > other.at, "a part has a record at least"
+            self._budget -= len(one.slices) + len(other.slices)
+            common = _sort_out(one, other, behind=met)
+            _sort_out(other, one, behind=met)
+            met |= common
+            one.at, other.at = upto_a, upto_b
+            if not self.divisible:
+                break
+        self.complete = one.at >= end_a and other.at >= end_b
+        return met
+
+    def _cut(self, end_a: Position, end_b: Position) -> tuple[Position, Position]:
+        """Take the slices of the next part of each, which no common record leads out of."""
+        one, other, most = self._one, self._other, max(1, self._budget)
+        upto_a = one.look(one.at, end_a, most)
+        if not self.divisible:
+            return upto_a, other.look(other.at, end_b, most)
+        until_b = end_b
+        if upto_a < end_a and self._related:
+            until_b = other.within(_across(upto_a, self._mine, self._theirs), end_b)
+        upto_b = other.look(other.at, until_b, most)
+        if upto_b < until_b and self._related:
+            until_a = one.within(_across(upto_b, self._theirs, self._mine), upto_a)
+            upto_a = one.look(one.at, until_a, most)
+        return upto_a, upto_b
+
+
+def _above(log: Log) -> list[Log]:
+    """A log and its ancestors."""
+    found = [log]
+    while found[-1].parent is not None:
+        found.append(found[-1].parent)
+    return found
+
+
+def _across(position: Position, mine: list[Log], theirs: list[Log]) -> Position:
+    """A position of one log as one of the other's, by way of the ancestor that both have: the same
+    common records lie before both.
+    """
+    for log in mine:
+        # Lower only where nothing of the parent is needed any more, and so nothing is in common.
+        position = max(0, position - log.index.count_before(position))
+    for log in reversed(theirs):
+        position = log.index.lifted(position)
+    return position
 
 
 def _shared(one: _Side, other: _Side, since: Position) -> Position:
@@ -76,12 +170,13 @@ def _shared(one: _Side, other: _Side, since: Position) -> Position:
     severed fork took over is the same and lies elsewhere.
     """
     forest, end = one.forest, min(one.end, other.end)
-    shared = since
-    if since < end:
-        mine = lineage_of(forest, one.log, one.end)
-        theirs = lineage_of(forest, other.log, other.end)
-        shared = _alike(mine, theirs, since, min(end, mine.upto, theirs.upto))
-    one.slices, other.slices = one.look(shared, one.end), other.look(shared, other.end)
+    if since >= end:
+        return since
+    mine = lineage_of(forest, one.log, one.end)
+    theirs = lineage_of(forest, other.log, other.end)
+    shared = _alike(mine, theirs, since, min(end, mine.upto, theirs.upto))
+    one.look(shared, one.end, EXTENTS_MAX)
+    other.look(shared, other.end, EXTENTS_MAX)
     return _walk(one.slices, other.slices, shared) if shared < end else shared
 
 
@@ -135,16 +230,14 @@ def _end(piece: Slice) -> Position:
     return piece.first + piece.count
 
 
-def _sort_out(mine: _Side, theirs: _Side, both_from: Position) -> None:
-    """Find what the other log lacks; from `both_from` on there is a record that both have."""
+def _sort_out(mine: _Side, theirs: _Side, *, behind: bool) -> bool:
+    """Find what the other log lacks: `behind` a record that both have? And at the end?"""
     held: dict[Key, list[Range]] = {}
     for piece in theirs.slices:
         for key, base in _keys(piece):
             held.setdefault(key, []).append((base, base + piece.count))
-    behind = False
     inherited = _inherited(theirs.log)
     for piece in mine.slices:
-        behind |= piece.first >= both_from
         assert piece.count > 0, "a slice has a record at least"
         position, end = piece.first, _end(piece)
         for since, until in [*_common(piece, held), (end, end)]:
@@ -155,6 +248,7 @@ def _sort_out(mine: _Side, theirs: _Side, both_from: Position) -> None:
                 _add(mine.lacking, had, since)
             behind |= since < until
             position = max(position, until)
+    return behind
 
 
 def _common(piece: Slice, held: dict[Key, list[Range]]) -> list[Range]:

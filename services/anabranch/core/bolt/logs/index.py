@@ -104,6 +104,15 @@ class Index:
         """Records from the parent before this extent; never falls from one extent to the next."""
         return self.first[extent] - self.before(extent)
 
+    def lifted(self, position: Position) -> Position:
+        """Where the parent's record of this position is in this log."""
+        return position + self.before(self.inherited_upto(position))
+
+    def inherited_upto(self, position: Position) -> int:
+        """How many of its own extents come before its parent's record of this position."""
+        assert position >= 0, "positions begin at 0"
+        return bisect_right(range(len(self)), position, key=self.inherited_before)
+
     def at_or_before(self, position: Position) -> int:
         """The last extent that starts at or before this position, -1 if none does."""
         return bisect_right(self.first, position) - 1

@@ -79,7 +79,7 @@ class _Look:
             lifted = [each for cut in self.unsummed for each in _lifted(index, *cut)]
             totals.append(self._own(index, first, last, lifted))
             if self.reach < end:
-                self.reach = _lift(index, self.reach - 1) + 1
+                self.reach = index.lifted(self.reach - 1) + 1
             self.unsummed = _merged(lifted)
             if len(self.unsummed) > RANGES_MAX:
                 del self.unsummed[RANGES_MAX:]
@@ -144,21 +144,11 @@ def _extents(index: Index, start: Position, end: Position) -> tuple[int, int]:
 def _lifted(index: Index, start: Position, end: Position) -> Iterator[Range]:
     """Where a log has its parent's records of these positions: its own may lie between."""
     while start < end:
-        extent = _inherited_upto(index, start)
+        extent = index.inherited_upto(start)
         above = index.before(extent)
         stop = min(end, index.inherited_before(extent)) if extent < len(index) else end
         yield start + above, stop + above
         start = stop
-
-
-def _lift(index: Index, position: Position) -> Position:
-    return position + index.before(_inherited_upto(index, position))
-
-
-def _inherited_upto(index: Index, position: Position) -> int:
-    """How many of a log's own extents come before its parent's record of this position."""
-    assert position >= 0, "positions begin at 0"
-    return bisect_right(range(len(index)), position, key=index.inherited_before)
 
 
 def _merged(ranges: list[Range]) -> list[Range]:

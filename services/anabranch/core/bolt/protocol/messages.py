@@ -23,6 +23,7 @@ from anabranch.core.bolt.protocol.queries import (
     Comparison,
     Cursors,
     Listing,
+    Mark,
     Pool,
     Settled,
 )
@@ -237,6 +238,8 @@ class ListLogs(Message, frozen=True, array_like=True, tag="list-logs"):
 class Compare(Message, frozen=True, array_like=True, tag="compare"):
     a: LogId
     b: LogId
+    after: Mark | None = None
+    """The `next` of the page before, to go on there."""
 
 
 class PositionAt(Message, frozen=True, array_like=True, tag="position-at"):

@@ -6,9 +6,11 @@ from anabranch.core.bolt.protocol.commands import Compact, Description, LogQuota
 from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontConfiguration, ReadFront
 from anabranch.core.bolt.protocol.marks import ReadWriters, Writers
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
+from anabranch.core.errors import BadRequest
 from anabranch.core.errors.refused import Refused
 from anabranch.core.types import LogId, Milliseconds, ObjectId, OnPromote, Position
 
+_POSITION_CHARS = 16
 SLICES_MAX = 256
 """Extents that one answer names: bounds the work, and the GETs, that one read can set off."""
 
@@ -118,9 +120,42 @@ class Cursors(msgspec.Struct, frozen=True, array_like=True, tag="cursor-position
     """What each does if its log is promoted, or the fork that has one of its name."""
 
 
+class Mark(Compact, frozen=True):
+    """Up to where two logs were compared by a page, and what the pages before it found."""
+
+    a: Position
+    b: Position
+    end_a: Position
+    """Settled when the first page was asked for: all pages end there."""
+    end_b: Position
+    since: Position
+    shared: Position
+    met: bool
+    """Both have a record before."""
+
+    @property
+    def text(self) -> str:
+        """What HTTP gives and takes; `parse` reads it."""
+        return ".".join(str(int(each)) for each in msgspec.structs.astuple(self))
+
+    @staticmethod
+    def parse(text: str) -> "Mark":
+        """BadRequest if it is none."""
+        parts = text.split(".")
+        fields = len(Mark.__struct_fields__)
+        if len(parts) != fields or not all(
+            each.isascii() and each.isdecimal() and len(each) <= _POSITION_CHARS for each in parts
+        ):
+            raise BadRequest("a comparison", "`after` isn't the `next` of a page: begin anew")
+        *positions, met = map(int, parts)
+        return Mark(*positions, met=met > 0)
+
+
 class Compare(msgspec.Struct, frozen=True, array_like=True, tag="compare"):
     a: LogId
     b: LogId
+    after: Mark | None = None
+    """The `next` of the page before, to go on there."""
 
 
 class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison"):
@@ -137,7 +172,7 @@ class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison")
     """
     only_b: list[tuple[Position, Position]]
     complete: bool
-    """False if there were more ranges than an answer may hold."""
+    """False if there is more than one answer looks at."""
     since: Position = 0
     """Where the log that was trimmed further begins: below it nothing is compared by position."""
     trimmed_a: list[tuple[Position, Position]] = []
@@ -145,6 +180,45 @@ class Comparison(msgspec.Struct, frozen=True, array_like=True, tag="comparison")
     trimmed them.
     """
     trimmed_b: list[tuple[Position, Position]] = []
+    next: Mark | None = None
+    """Where the next page goes on. Without one, and not complete: records that a severed fork took
+    over from its lost parent are compared with all others, and these are too many.
+    """
+
+
+def first_difference(
+    shared: Position, end_a: Position, end_b: Position, *sides: list[tuple[Position, Position]]
+) -> Position:
+    """Up to where two logs are the same that are so below `shared`, by the ranges that only one of
+    them has: what is common is in order, so that the first record that isn't begins a range.
+    """
+    return min([end_a, end_b, *(at for side in sides for at, _ in side if at >= shared)])
+
+
+def together(pages: list[Comparison]) -> Comparison:
+    """The pages of a comparison, in order, as one that had no limit."""
+    assert pages, "a comparison has a page at least"
+
+    def ranges(side: str) -> list[tuple[Position, Position]]:
+        found: list[tuple[Position, Position]] = []
+        for page in pages:
+            for first, end in getattr(page, side):
+                follows = found and found[-1][1] == first
+                found.append((found.pop()[0] if follows else first, end))
+        return found
+
+    first = pages[0]
+    sides = {side: ranges(side) for side in ("only_a", "only_b", "trimmed_a", "trimmed_b")}
+    shared = first.shared
+    if first.next is not None and shared > first.since:
+        shared = first_difference(shared, first.next.end_a, first.next.end_b, *sides.values())
+    return msgspec.structs.replace(
+        first,
+        shared=shared,
+        **sides,
+        complete=pages[-1].complete,
+        next=pages[-1].next,
+    )
 
 
 class Survey(msgspec.Struct, frozen=True, array_like=True, tag="survey"):

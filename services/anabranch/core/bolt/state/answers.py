@@ -23,6 +23,7 @@ from anabranch.core.bolt.protocol.queries import (
     ListBrokers,
     Listing,
     ListLogs,
+    Mark,
     Pool,
     PositionAt,
     Query,
@@ -248,7 +249,17 @@ def _survey(replica: Replica, query: Survey) -> Census:
 def _compare(replica: Replica, query: Compare) -> Answer:
     forest = replica.forest
     a, b = (forest.find_own(each, "comparison") for each in (query.a, query.b))
-    return compare(forest, a, b)
+    if query.after is not None:
+        _check_mark(forest, query.after, a, b)
+    return compare(forest, a, b, query.after)
+
+
+def _check_mark(forest: Forest, mark: Mark, a: Log, b: Log) -> None:
+    """Pages end where no position ever moves, so that each goes on where the one before ended."""
+    for log, at, end in ((a, mark.a, mark.end_a), (b, mark.b, mark.end_b)):
+        settled, _ = forest.settled(log)
+        if not 0 <= at <= end <= settled:
+            raise BadRequest("a comparison", f"its mark isn't one of {log.name}'s: begin anew")
 
 
 _ANSWER: dict[type, Callable[..., Answer]] = {

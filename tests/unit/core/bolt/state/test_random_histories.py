@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from anabranch.core.bolt.logs import comparison
 from anabranch.core.bolt.protocol.commands import (
     Adopt,
     Batch,
@@ -77,6 +78,7 @@ class Walk:
         self.glances = random.Random(seed)
         """Apart, so that questions don't change what happens."""
         self.summed = 0
+        self.by_page = False
         self.temper = TEMPERS[seed % len(TEMPERS)]
         self.copied: SwapExtents | None = None
         self.sent: list[tuple[LogId, Batch]] = []
@@ -337,7 +339,7 @@ class Walk:
             log = self.chance.choice(own)
             start = self.chance.randrange(log.start, len(log.records) + 1)
             self.twins.compare_part(log.id, start, self.chance.randrange(1, 9))
-            compare_two(self.twins, log.id, self.chance.choice(own).id)
+            compare_two(self.twins, log.id, self.chance.choice(own).id, by_page=self.by_page)
             first = self.glances.randrange(log.start, log.settled() + 1)
             end = self.glances.randrange(first, log.settled() + 1)
             self.summed += compare_sum(self.twins, log.id, first, end).summed
@@ -363,11 +365,20 @@ def test_any_history_in_which_logs_have_lazy_fronts_gives_the_same(seed: int) ->
     assert any(log.front.records for log in twins.naive.logs.values() if log.front is not None)
 
 
-def _play(seed: int, also: dict[str, int]) -> Twins:
+@pytest.mark.parametrize("seed", range(20, 24))
+def test_two_logs_compared_by_page_differ_as_they_do_at_once(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "EXTENTS_MAX", 1 + seed % 3)
+    _play(seed, COMPACTED, by_page=True)
+
+
+def _play(seed: int, also: dict[str, int], *, by_page: bool = False) -> Twins:
     """What goes wrong seldom heals: to compare at some steps lets more steps be taken."""
     twins = Twins(Limits(lineage_segments_max=65_536 if seed % 8 < 4 else 3))
     walk = Walk(twins, seed)
     walk.temper = {**walk.temper, **also}
+    walk.by_page = by_page
     for _ in range(300):
         walk.step()
         if walk.chance.random() < 0.15:
