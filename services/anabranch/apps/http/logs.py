@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
+from pydantic import Field
 
 from anabranch.apps.http.calls import Ask, OnlyOnce
 from anabranch.apps.http.models import (
@@ -13,7 +14,7 @@ from anabranch.apps.http.models import (
     Moment,
     NewLog,
     Range,
-    SetSum,
+    ResponseModel,
     Tree,
     Whole,
 )
@@ -47,6 +48,25 @@ from anabranch.core.types import Kind, LogId
 
 LIST_MAX = 10_000
 NAME_CHARS_MAX = 1_000
+
+
+class SetSum(ResponseModel):
+    """One number for a range's batches, whatever their order: an audit computes it anew from the
+    data.
+    """
+
+    start: int
+    end: int = Field(
+        description="Not included. Lower than it was asked for if more doesn't fit into one "
+        "answer: go on from here. The set sum of both ranges is that of both modulo 2**32 - 1."
+    )
+    sum: int = Field(description="Modulo 2**32 - 1; 0 if nothing is summed.")
+    summed: int = Field(description="Records whose batches the sum is of.")
+    unsummed: list[Range] = Field(
+        description="The other records: the range cuts their batches' extent, or nobody summed it."
+    )
+    settled: int = Field(description="Up to here positions never move.")
+
 
 router = APIRouter(tags=["logs"])
 

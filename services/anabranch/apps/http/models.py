@@ -394,24 +394,6 @@ class Range(ResponseModel):
     end: int = Field(description="Not included.")
 
 
-class SetSum(ResponseModel):
-    """One number for a range's batches, whatever their order: an audit computes it anew from the
-    data.
-    """
-
-    start: int
-    end: int = Field(
-        description="Not included. Lower than it was asked for if more doesn't fit into one "
-        "answer: go on from here. The set sum of both ranges is that of both modulo 2**32 - 1."
-    )
-    sum: int = Field(description="Modulo 2**32 - 1; 0 if nothing is summed.")
-    summed: int = Field(description="Records whose batches the sum is of.")
-    unsummed: list[Range] = Field(
-        description="The other records: the range cuts their batches' extent, or nobody summed it."
-    )
-    settled: int = Field(description="Up to here positions never move.")
-
-
 class Diff(ResponseModel):
     """Settled records only. Records are compared by identity, not by what is in them."""
 

@@ -4,12 +4,12 @@
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, TypeVar
 
+from anabranch.client.bolt.comparisons import differences, range_sum
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
-from anabranch.client.bolt.set_sums import range_sum
 from anabranch.client.bolt.writers import Writer, writers
 from anabranch.client.driver import link as driver
 from anabranch.client.driver.pending import result
@@ -32,7 +32,6 @@ from anabranch.core.bolt.protocol.messages import Appended as Acknowledged
 from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
     CommitCursor,
-    Compare,
     DeleteCursor,
     Describe,
     Fork,
@@ -44,8 +43,8 @@ from anabranch.core.bolt.protocol.messages import (
     Squash,
     Trim,
 )
-from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors, together
-from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
+from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors
+from anabranch.core.bolt.protocol.set_sums import SetSum
 from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
@@ -375,11 +374,7 @@ class Log(LogVerbs):
         Settled records are compared, by their ids. `trimmed_a` and `trimmed_b` are what can't
         be compared: the other log may have had those records, and trimmed them.
         """
-        pages: list[Comparison] = []
-        while not pages or pages[-1].next is not None:
-            message = Compare(self.id, other.id, pages[-1].next if pages else None)
-            pages.append(await self.ask(message, Comparison, "compare", timeout))
-        return together(pages)
+        return await differences(self, other.id, timeout)
 
     async def set_sum(
         self,
@@ -395,11 +390,7 @@ class Log(LogVerbs):
         """
         what = f"the set sum of {self.name}"
         start, end = (each and arguments.position(what, each) for each in (start, end))
-
-        async def ask(message: ReadSetSum) -> SetSum:
-            return await self.ask(message, SetSum, "sum", timeout)
-
-        return await range_sum(ask, self.id, start, end)
+        return await range_sum(self, start, end, timeout)
 
     async def position_at(self, time: Time, *, timeout: float | None = None) -> Position:
         """The first position that was committed at or after a moment."""

@@ -444,6 +444,7 @@ def _load_grave(replica: Replica, saved: _Grave) -> None:
 
 
 def _save_index(index: Index) -> _Columns:
+    noted = index.origins
     return _Columns(
         forgotten=index.forgotten,
         first=index.first.tobytes(),
@@ -453,11 +454,7 @@ def _save_index(index: Index) -> _Columns:
         length=index.length.tobytes(),
         at=index.at.tobytes(),
         skips=index.skips,
-        origins=(
-            index.origins.first.tobytes(),
-            index.origins.log.tobytes(),
-            index.origins.shift.tobytes(),
-        ),
+        origins=(noted.first.tobytes(), noted.log.tobytes(), noted.shift.tobytes()),
         sum=index.sum.tobytes(),
     )
 
