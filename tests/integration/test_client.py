@@ -193,9 +193,9 @@ def test_an_audit_computes_the_set_sum_from_what_it_reads(service: anabranch.Ser
     assert found.sum == set_sum(reversed(batches))
     assert found.sum != set_sum(batches[1:])
     assert fork.set_sum(6, 7).sum == set_sum(batches[-2:-1])
-    cut = log.set_sum(1)
-    assert cut.unsummed == [(1, 2)]
-    assert cut.summed == 5
+    assert log.set_sum(7, 7).records == 0
+    with pytest.raises(OutOfRange):
+        log.set_sum(8)
 
 
 def test_subscribers_read_ahead_and_are_told_the_decision(service: anabranch.Service) -> None:
