@@ -51,6 +51,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, OnParentDelete
 from anabranch_sim.bolt.batch_results import by_batch, positions_of
+from anabranch_sim.bolt.compared_plans import compare_plans
 from anabranch_sim.bolt.naive_model import BatchFate, List, Naive, Promise, Record, Refusal
 
 BROKER = "broker-0"
@@ -265,6 +266,7 @@ class Twins:
             assert isinstance(answer, Refused)
             assert answer.code == grave.code
         self._compare_objects()
+        compare_plans(self.state, self.naive, self.identify)
 
     def identify(self, slices: list[Slice]) -> list[tuple[int, int, int]]:
         """The records that slices stand for: object, offset of the batch, place in the batch."""

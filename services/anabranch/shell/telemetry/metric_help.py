@@ -49,6 +49,12 @@ HELP: Mapping[str, str] = {
     "anabranch_broker_over_quota_total": (
         "Appends and reads refused because their log had used up its quota"
     ),
+    "anabranch_broker_signed_total": (
+        "Ranges of objects whose URLs readers of scan plans were given"
+    ),
+    "anabranch_broker_signed_bytes_total": (
+        "Bytes of the ranges whose URLs readers of scan plans were given"
+    ),
     "anabranch_broker_speculations_failed_total": (
         "Times that a subscriber was told to discard speculative records"
     ),

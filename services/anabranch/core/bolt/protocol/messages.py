@@ -23,9 +23,11 @@ from anabranch.core.bolt.protocol.queries import (
     Comparison,
     Cursors,
     Listing,
+    PlanPage,
     Pool,
     Settled,
 )
+from anabranch.core.bolt.protocol.scans import ScanAnswer, ScanRequest
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
 from anabranch.core.quota import Quota
@@ -399,6 +401,7 @@ Control = (
     | AppendMarked
     | MarkCommand
     | ReadWriters
+    | ScanRequest
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
@@ -442,6 +445,8 @@ Plain = (
     | FrontAnswer
     | AlreadyAppended
     | Writers
+    | PlanPage
+    | ScanAnswer
 )
 """Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their
 own.

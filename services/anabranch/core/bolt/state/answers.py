@@ -33,6 +33,8 @@ from anabranch.core.bolt.protocol.queries import (
     Slice,
     Survey,
 )
+from anabranch.core.bolt.protocol.scans import FindPlan, ListPlans, ReadPlan
+from anabranch.core.bolt.state import plans
 from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
@@ -257,4 +259,7 @@ _ANSWER: dict[type, Callable[..., Answer]] = {
     ListBrokers: _pool,
     Compare: _compare,
     ReadWriters: writers.read,
+    ReadPlan: plans.read,
+    FindPlan: plans.find,
+    ListPlans: plans.listed,
 }

@@ -1,6 +1,4 @@
-"""The whole replica as bytes and back. Equal replicas give equal bytes (B12); caches are left
-out.
-"""
+"""The whole replica as bytes and back. Equal replicas give equal bytes (B12), without caches."""
 
 from array import array
 from collections import deque
@@ -12,6 +10,7 @@ from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone
 from anabranch.core.bolt.logs.front import Era, Front, Listed
 from anabranch.core.bolt.logs.index import COLUMNS, Index
 from anabranch.core.bolt.logs.marks import SavedWriter
+from anabranch.core.bolt.logs.scan_plans import SavedPlans
 from anabranch.core.bolt.protocol.commands import (
     Committed,
     EngineSettings,
@@ -178,6 +177,8 @@ class _Image(_Part, frozen=True):
     request_digests: list[tuple[bytes, int]] = []
     append_digests: list[tuple[int, int]] = []
     append_logs: list[tuple[int, int]] = []
+    sizes: list[tuple[ObjectId, int]] = []
+    plans: SavedPlans = SavedPlans()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -219,6 +220,8 @@ def save(replica: Replica) -> bytes:
             request_digests=list(replica.requests.digests()),
             append_digests=append_digests,
             append_logs=append_logs,
+            sizes=list(replica.references.sizes.items()),
+            plans=replica.plans.save(),
         )
     )
 
@@ -248,6 +251,8 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.references.counts = dict(image.counts)
     replica.references.garbage = dict(image.garbage)
     replica.references.shared = dict.fromkeys(image.shared)
+    replica.references.sizes = dict(image.sizes)
+    replica.plans.load(image.plans)
     for broker in image.brokers:
         record = replica.brokers[broker.name] = BrokerRecord(broker.epoch)
         record.committed = dict(broker.committed)
@@ -259,7 +264,7 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.appends.load(image.appends, image.append_digests, image.append_logs)
     replica.expiring = image.expiring
     replica.limit(image.limits)
-    replica.format = image.format
+    replica.raise_format(image.format)
     replica.guards = image.guards
     if image.family_ids or image.placement.seats:
         _load_placement(replica.placement, image.placement)

@@ -34,7 +34,8 @@ def swap(replica: Replica, command: SwapExtents) -> Swapped:
     log = replica.forest.logs.get(command.log)
     why = _obstacle(replica, command, log)
     if log is None or why:
-        replica.references.created(command.object, 0, replica.at)
+        size = sum(joined.length for joined in command.joined)
+        replica.references.created(command.object, 0, replica.at, size)
         outcome = Swapped(0, why)
     else:
         _swap(replica, log, command)
@@ -123,7 +124,7 @@ def _swap(replica: Replica, log: Log, command: SwapExtents) -> None:
         place = command.object, joined.offset, joined.length
         rows.append(index.first[first], count, *place, index.at[first])
     assert len(rows) == len(command.joined), "each new extent takes the place of some"
-    replaced = index.object[since:end]
+    replaced, lengths = index.object[since:end], index.length[since:end]
     index.replace(since, end, rows)
     replica.references.created(command.object, len(rows), replica.at)
-    replica.references.dropped(replaced, replica.at)
+    replica.references.dropped(replaced, replica.at, lengths)
