@@ -6,6 +6,9 @@
 from contextlib import suppress
 from typing import Any, cast
 
+from msgspec.structs import replace
+
+from anabranch.core.bolt.broker import scans
 from anabranch.core.bolt.broker.copies import Compacting
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.read_path.subscriptions import Subscriptions
@@ -15,6 +18,7 @@ from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.index import Index
 from anabranch.core.bolt.logs.tails import LazyTailTree, Tail
 from anabranch.core.bolt.metadata import compaction
+from anabranch.core.bolt.metadata.garbage import Garbage
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.protocol.commands import (
     Batch,
@@ -26,6 +30,7 @@ from anabranch.core.bolt.protocol.commands import (
     SwapExtents,
 )
 from anabranch.core.bolt.protocol.letters import Applied
+from anabranch.core.bolt.protocol.scans import RenewPlan
 from anabranch.core.bolt.state import forks, positions, replica, retention, snapshot, state
 from anabranch.core.bolt.state import swap as swapping
 from anabranch.core.bolt.state.references import References
@@ -281,9 +286,9 @@ def _promoting_anything(original: Function) -> Function:
 
 
 def _at_the_first_drop(original: Function) -> Function:
-    def dropped(self: References, objects: Any, at: int) -> None:
+    def dropped(self: References, objects: Any, at: int, lengths: Any) -> None:
         named = list(objects)
-        original(self, named, at)
+        original(self, named, at, lengths)
         for object in named:
             self.garbage.setdefault(ObjectId(object), at)
 
@@ -295,6 +300,23 @@ def _at_once(original: Function) -> Function:
         return original(self, NEVER, count_max)
 
     return deletable
+
+
+def _whatever_is_planned(_: Function) -> Function:
+    def deleted_before(self: Garbage, now: int) -> int:
+        return now - self._limits.grace_ms
+
+    return deleted_before
+
+
+def _from_its_renewal(original: Function) -> Function:
+    def renew(replica: Replica, command: RenewPlan) -> Any:
+        plan = original(replica, command)
+        held = replica.plans.live[command.plan]
+        held.plan = replace(held.plan, began=replica.at)
+        return plan
+
+    return renew
 
 
 def _for_itself(_: Function) -> Function:
@@ -436,6 +458,9 @@ MUTANTS = [
     Mutant("trim drops what a fork needs", retention, "needed_from", _for_itself),
     Mutant("object in use is garbage", References, "dropped", _at_the_first_drop),
     Mutant("garbage goes without grace", References, "deletable", _at_once),
+    Mutant("garbage goes while plans name it", Garbage, "_deleted_before", _whatever_is_planned),
+    Mutant("a renewed plan holds from then on", state._DO, RenewPlan, _from_its_renewal),
+    Mutant("what no page named is signed", scans, "_unsealed", returning(None)),
     Mutant("look-up outlives a promotion", lineage, "lineage_of", _with_what_was_cached),
     Mutant("speculation is never failed", Subscriptions, "_fail", returning(None)),
     Mutant("tokens are the same in each life", Correspondence, "begin", returning(None)),
