@@ -58,7 +58,7 @@ from anabranch.core.bolt.protocol.scans import (
 )
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
 from anabranch_sim.bolt.naive_logs import Front, List, Record, Source, refusal_of
-from anabranch_sim.bolt.naive_plans import NaivePlans
+from anabranch_sim.bolt.scans.naive_plans import NaivePlans
 
 BATCHES_REMEMBERED = 16
 

@@ -26,7 +26,7 @@ from anabranch_sim.bolt.engine_logs import CatalogueAccount, EngineClient
 from anabranch_sim.bolt.faults import BoltFaults
 from anabranch_sim.bolt.final_checks import FinalChecks
 from anabranch_sim.bolt.options import Options
-from anabranch_sim.bolt.scanner import Scanner
+from anabranch_sim.bolt.scans.scanner import Scanner
 from anabranch_sim.bolt.workload import TTL_MS_MAX, Workload
 from anabranch_sim.bolt.writers.stream import StreamWriter
 from anabranch_sim.world.deployment import Process

@@ -51,8 +51,8 @@ from anabranch.core.limits import Limits
 from anabranch.core.records.objects import object_id
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, OnParentDelete
 from anabranch_sim.bolt.batch_results import by_batch, positions_of
-from anabranch_sim.bolt.compared_plans import compare_plans
 from anabranch_sim.bolt.naive_model import BatchFate, List, Naive, Promise, Record, Refusal
+from anabranch_sim.bolt.scans.compared_plans import compare_plans
 
 BROKER = "broker-0"
 

@@ -9,6 +9,7 @@ from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
+from anabranch.client.bolt.scans import LEASE_S, ScanPlan, planning
 from anabranch.client.bolt.writers import Writer, writers
 from anabranch.client.driver import link as driver
 from anabranch.client.driver.pending import result
@@ -44,6 +45,7 @@ from anabranch.core.bolt.protocol.messages import (
     Trim,
 )
 from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors
+from anabranch.core.bolt.protocol.scans import Plan
 from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import Record
@@ -379,6 +381,26 @@ class Log(LogVerbs):
         """The first position that was committed at or after a moment."""
         message = PositionAt(self.id, milliseconds(time))
         return (await self.ask(message, At, "find a time in", timeout)).position
+
+    async def plan_scan(
+        self,
+        start: Position | None = None,
+        end: Position | None = None,
+        *,
+        speculative: bool = False,
+        lease: float = LEASE_S,
+        timeout: float | None = None,
+    ) -> ScanPlan:
+        """Name the bytes that hold these positions, for readers that get them from the object store
+        themselves; none of them is deleted until the plan ends, or `lease` seconds after its last
+        renewal. Without `end` the scan ends where the log is settled now.
+
+        `speculative`: at the tail instead, though a promotion may move what lies between.
+        """
+        message = planning(
+            self.link, self.id, start=start, end=end, speculative=speculative, lease=lease
+        )
+        return ScanPlan(self.link, await self.ask(message, Plan, "plan a scan of", timeout))
 
     async def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:
         """Every named cursor of this log."""

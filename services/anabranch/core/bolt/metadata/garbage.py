@@ -4,8 +4,8 @@ decision 75).
 
 from anabranch.core.bolt.protocol.commands import Bare, ForgetObjects
 from anabranch.core.bolt.protocol.scans import EraseGarbage, LapsePlans
-from anabranch.core.bolt.state import plans
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.scans import plans
 from anabranch.core.limits import Limits
 from anabranch.core.types import Milliseconds, ObjectId
 

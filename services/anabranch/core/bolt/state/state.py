@@ -55,7 +55,6 @@ from anabranch.core.bolt.state import (
     catalogue,
     cursors,
     forks,
-    plans,
     positions,
     quotas,
     retention,
@@ -63,6 +62,7 @@ from anabranch.core.bolt.state import (
 )
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.bolt.state.requests import is_kept
+from anabranch.core.bolt.state.scans import plans
 from anabranch.core.errors import (
     AnabranchError,
     BadRequest,

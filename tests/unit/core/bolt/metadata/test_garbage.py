@@ -12,11 +12,9 @@ from anabranch.core.bolt.protocol.commands import (
     Command,
     CommitObject,
     CreateLog,
-    Entry,
     ForkLog,
     Joined,
     Promote,
-    RaiseFormat,
     RegisterBroker,
     Row,
     Squash,
@@ -28,7 +26,6 @@ from anabranch.core.bolt.protocol.letters import Ask, Propose
 from anabranch.core.bolt.protocol.queries import PlanPage
 from anabranch.core.bolt.protocol.scans import (
     AS_FAR,
-    SCANS_FORMAT,
     BeginPlan,
     EndPlan,
     Erased,
@@ -59,7 +56,7 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.records.objects import object_id
-from anabranch.core.types import MS, NEVER, Kind, LogId, Milliseconds, ObjectId
+from anabranch.core.types import MS, NEVER, Kind, LogId, Milliseconds
 
 ORDERS = LogId(1)
 BROKER = "broker-0"
@@ -389,16 +386,3 @@ def test_a_new_leader_keeps_what_the_plans_of_the_one_before_name() -> None:
         stage.take(leader.start(stage.now))
         stage.keep(plan, 2 * GRACE_MS)
         assert not stage.deleted & objects(page)
-
-
-def test_nothing_is_planned_or_measured_before_every_member_can() -> None:
-    state = State("test", Limits())
-    for command in (RaiseFormat(SCANS_FORMAT - 1), CreateLog("orders")):
-        state.apply(Entry(1, b"", command))
-    begin = BeginPlan(PlanId(1), b"s" * 16, ORDERS, 9, AS_FAR, AS_FAR, False, "")
-    for command in (begin, EraseGarbage()):
-        refused = state.apply(Entry(2, b"", command))
-        assert isinstance(refused, Refused)
-        assert refused.code == "unavailable"
-    state.replica.references.created(ObjectId(5), 0, 2, 100)
-    assert not state.replica.references.sizes

@@ -7,7 +7,7 @@ from anabranch.core.bolt.protocol.scans import PlanId, ReadPlan
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors.refused import Refused
 from anabranch_sim.bolt.naive_model import Naive
-from anabranch_sim.bolt.naive_plans import NaivePlan
+from anabranch_sim.bolt.scans.naive_plans import NaivePlan
 
 SLICES = 3
 """Of a page: few, so that there are several."""
