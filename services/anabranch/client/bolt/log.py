@@ -392,14 +392,11 @@ class Log(LogVerbs):
         timeout: float | None = None,
     ) -> ScanPlan:
         """Name the bytes that hold these positions, for readers that get them from the object store
-        themselves; none of them is deleted until the plan ends, or `lease` seconds after its last
-        renewal. Without `end` the scan ends where the log is settled now.
-
-        `speculative`: at the tail instead, though a promotion may move what lies between.
+        themselves. None is deleted until the plan ends, or `lease` seconds after its last renewal.
+        Without `end` it ends where the log is settled now; `speculative`: at the tail.
         """
-        message = planning(
-            self.link, self.id, start=start, end=end, speculative=speculative, lease=lease
-        )
+        asked = start, end, speculative, lease
+        message = planning(self.link, self.id, *asked)
         return ScanPlan(self.link, await self.ask(message, Plan, "plan a scan of", timeout))
 
     async def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:

@@ -154,10 +154,9 @@ class ScanPlan:
 def planning(
     link: Link,
     log: LogId,
-    *,
     start: Position | None,
     end: Position | None,
-    speculative: bool,
+    speculative: bool,  # noqa: FBT001
     lease: float,
 ) -> PlanScan:
     """The request for a plan of these positions."""

@@ -50,8 +50,11 @@ class Garbage:
             self.lapsing = False
             return True
         if isinstance(command, EraseGarbage | ForgetObjects):
-            erased = self._replica.plans.erased + 1
-            return bool(self._replica.references.deletable(min(erased, self._horizon), 1))
+            erased = self._replica.plans.erased
+            if erased < 0:
+                return False
+            before = min(erased + 1, self._horizon)
+            return bool(self._replica.references.deletable(before, 1))
         return False
 
     def refused(self, command: Bare) -> None:
