@@ -395,8 +395,7 @@ class Log(LogVerbs):
         themselves. None is deleted until the plan ends, or `lease` seconds after its last renewal.
         Without `end` it ends where the log is settled now; `speculative`: at the tail.
         """
-        asked = start, end, speculative, lease
-        message = planning(self.link, self.id, *asked)
+        message = planning(self.link, self.id, start, end, speculative, lease)
         return ScanPlan(self.link, await self.ask(message, Plan, "plan a scan of", timeout))
 
     async def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:

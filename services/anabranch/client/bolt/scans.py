@@ -156,7 +156,7 @@ def planning(
     log: LogId,
     start: Position | None,
     end: Position | None,
-    speculative: bool,  # noqa: FBT001
+    speculative: bool,
     lease: float,
 ) -> PlanScan:
     """The request for a plan of these positions."""

@@ -7,7 +7,7 @@ import msgspec
 
 from anabranch.core.bolt.protocol.scans import Plan, PlanId
 from anabranch.core.errors import PlanEnded
-from anabranch.core.types import NEVER, LogId, Milliseconds
+from anabranch.core.types import NEVER, LogId, Milliseconds, ObjectId
 
 ENDED_REMEMBERED = 1_000
 """Plans of which it is still known why they have ended."""
@@ -25,6 +25,8 @@ class SavedPlans(msgspec.Struct, frozen=True, array_like=True):
     live: list[ScanPlan] = []
     ended: list[tuple[PlanId, str]] = []
     erased: Milliseconds = -1
+    sizes: list[tuple[ObjectId, int]] = []
+    """What objects have lost (see `References`)."""
 
 
 class ScanPlans:
@@ -71,14 +73,17 @@ class ScanPlans:
     def next_lapse(self) -> Milliseconds | None:
         return min((each.plan.expires for each in self.live.values()), default=None)
 
-    def save(self) -> SavedPlans:
-        return SavedPlans([*self.live.values()], [*self.ended.items()], self.erased)
+    def save(self, sizes: dict[ObjectId, int]) -> SavedPlans:
+        live, ended = [*self.live.values()], [*self.ended.items()]
+        return SavedPlans(live, ended, self.erased, [*sizes.items()])
 
-    def load(self, saved: SavedPlans) -> None:
+    def load(self, saved: SavedPlans) -> dict[ObjectId, int]:
+        """The sizes that were saved with the plans."""
         assert not self.live, "a snapshot comes before all commands"
         self.live = {each.plan.id: each for each in saved.live}
         self.ended = OrderedDict(saved.ended)
         self.erased = saved.erased
+        return dict(saved.sizes)
 
 
 def plan_name(id: PlanId) -> str:

@@ -177,7 +177,6 @@ class _Image(_Part, frozen=True):
     request_digests: list[tuple[bytes, int]] = []
     append_digests: list[tuple[int, int]] = []
     append_logs: list[tuple[int, int]] = []
-    sizes: list[tuple[ObjectId, int]] = []
     plans: SavedPlans = SavedPlans()
 
 
@@ -220,8 +219,7 @@ def save(replica: Replica) -> bytes:
             request_digests=list(replica.requests.digests()),
             append_digests=append_digests,
             append_logs=append_logs,
-            sizes=list(replica.references.sizes.items()),
-            plans=replica.plans.save(),
+            plans=replica.plans.save(replica.references.sizes),
         )
     )
 
@@ -237,9 +235,8 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.applied = image.applied
     replica.next_id = image.next_id
     replica.broker_epochs = image.broker_epochs
-    families = [
-        Family(id, root) for id, root in zip(_family_ids(image), image.families, strict=True)
-    ]
+    ids = _family_ids(image)
+    families = [Family(id, root) for id, root in zip(ids, image.families, strict=True)]
     for saved in image.logs:
         _load_log(replica, saved, families)
     for saved in image.logs:
@@ -251,8 +248,7 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.references.counts = dict(image.counts)
     replica.references.garbage = dict(image.garbage)
     replica.references.shared = dict.fromkeys(image.shared)
-    replica.references.sizes = dict(image.sizes)
-    replica.plans.load(image.plans)
+    replica.references.sizes = replica.plans.load(image.plans)
     for broker in image.brokers:
         record = replica.brokers[broker.name] = BrokerRecord(broker.epoch)
         record.committed = dict(broker.committed)
@@ -316,8 +312,8 @@ def _load_placement(placement: Placement, saved: _Placement) -> None:
 
 
 def _save_broker(name: str, broker: BrokerRecord) -> _Broker:
-    committed = list(broker.committed.items())
-    return _Broker(name, broker.epoch, committed, broker.highest, broker.swapped)
+    made = name, broker.epoch, list(broker.committed.items()), broker.highest, broker.swapped
+    return _Broker(*made)
 
 
 def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:
