@@ -223,6 +223,20 @@ class ObjectStore(Protocol):
     async def close(self) -> None: ...
 
 
+@runtime_checkable
+class SigningStore(ObjectStore, Protocol):
+    """A store that others can read without keys of it, range by range."""
+
+    async def sign(
+        self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
+    ) -> Sequence[str]:
+        """A URL for each range of an object: name, offset, length. It fetches these bytes and no
+        others, for so long. Whether they are there isn't looked at. Raises NotFetchable if nobody
+        else gets to the store.
+        """
+        ...
+
+
 class Network(Protocol):
     """Messages to nodes of other processes; what comes from them is posted to the machines."""
 

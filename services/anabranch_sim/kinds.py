@@ -9,6 +9,7 @@ from anabranch_sim.bolt.engine_mutants import ENGINE_MUTANTS
 from anabranch_sim.bolt.group_mutants import GROUP_MUTANTS
 from anabranch_sim.bolt.mutants import MUTANTS as BOLT_MUTANTS
 from anabranch_sim.bolt.plugin import BoltPlugin
+from anabranch_sim.bolt.scans.mutants import SCAN_MUTANTS
 from anabranch_sim.bolt.writers.mutants import WRITER_MUTANTS
 from anabranch_sim.consensus.mutants import MUTANTS as CONSENSUS_MUTANTS
 from anabranch_sim.consensus.plugin import ConsensusPlugin
@@ -43,7 +44,7 @@ KINDS = {
             "bolt",
             BoltPlugin.of,
             "simulate",
-            [*BOLT_MUTANTS, *GROUP_MUTANTS, *ENGINE_MUTANTS, *WRITER_MUTANTS],
+            [*BOLT_MUTANTS, *GROUP_MUTANTS, *ENGINE_MUTANTS, *WRITER_MUTANTS, *SCAN_MUTANTS],
         ),
         Kind("belfast", BelfastPlugin.of, "simulate-belfast", BELFAST_MUTANTS),
         Kind("erwin", ErwinPlugin.of, "simulate-erwin", ERWIN_MUTANTS),

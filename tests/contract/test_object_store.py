@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import urllib.error
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,9 +17,9 @@ from tests.servers import bucket_of
 from tests.unit.shell.objects.scripted_s3 import ScriptedS3
 
 from anabranch.apps.processes.servers import S3Server
-from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
+from anabranch.core.errors import CorruptObject, NotFetchable, ObjectExists, ObjectMissing
 from anabranch.core.records.objects import quarantined, unquarantined
-from anabranch.ports import ObjectStore
+from anabranch.ports import ObjectStore, SigningStore
 from anabranch.shell.objects import quarantine
 from anabranch.shell.objects.disk_cache import DiskCache
 from anabranch.shell.objects.folder import Folder, FolderStore
@@ -306,3 +308,37 @@ def test_objects_of_others_in_a_bucket_are_not_listed(s3: S3Server) -> None:
             await store.close()
 
     asyncio.run(body())
+
+
+def test_a_signed_range_can_be_got_without_keys_and_nothing_else(
+    run: Run, request: pytest.FixtureRequest
+) -> None:
+    if request.node.callspec.params["run"] == "scripted s3":
+        pytest.skip("it looks at no signature")
+
+    async def body(store: ObjectStore) -> None:
+        if not isinstance(store, SigningStore):
+            pytest.skip("its objects are in memory")
+        await store.put("c/data/1/2", [b"0123456789"])
+        try:
+            (url,) = await store.sign([("c/data/1/2", 2, 4)], 60_000)
+        except NotFetchable:
+            pytest.skip("its objects are in memory")
+        if url.startswith("file://"):
+            assert (await asyncio.to_thread(_fetched, url, None))[1] == b"0123456789"
+            return
+        assert await asyncio.to_thread(_fetched, url, "bytes=2-5") == (206, b"2345")
+        for other in ("bytes=2-6", "bytes=0-5", None):
+            status, _ = await asyncio.to_thread(_fetched, url, other)
+            assert status == 403, other
+
+    run(body)
+
+
+def _fetched(url: str, header: str | None) -> tuple[int, bytes]:
+    request = urllib.request.Request(url, headers={"Range": header} if header else {})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, b""

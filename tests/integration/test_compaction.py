@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from tests.integration.cli_server import Server
@@ -15,6 +18,7 @@ import anabranch
 from anabranch import Events, Log, Service
 from anabranch.cli.failure import Exit, run
 from anabranch.cli.main import PROGRAM, cli
+from anabranch.errors import PlanEnded
 
 APPENDS = 80
 FEW = 15
@@ -98,3 +102,53 @@ def test_nobody_who_reads_appends_or_forks_can_tell(
     server.process.wait()
     assert run(cli, PROGRAM, ["fsck", "--data", str(server.data), "-o", "json"]) == Exit.OK
     assert json.loads(capsys.readouterr().out)["sound"] is True
+
+
+def test_a_planned_scan_reads_the_objects_themselves_after_their_grace(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with anabranch.connect(server.url) as service:
+        orders = service.create("orders")
+        expected = [b"%d" % turn for turn in range(20)]
+        for value in expected:
+            orders.append(value)  # one object each
+        with orders.plan_scan(2) as plan:
+            slices = [piece for page in plan.pages(7) for piece in page]
+            for turn in range(20):
+                orders.append(b"later %d" % turn)
+            wait(lambda: service.plans().held_objects > 0)
+            elsewhere = service.scan_plan(plan.description)
+            assert elsewhere.renew().expires > plan.description.began
+            places = elsewhere.sign(slices)
+            files = {place.object: Path(urlsplit(place.url).path).read_bytes() for place in places}
+            read = {
+                position: record.value
+                for piece in slices
+                for position, record in piece.records(
+                    files[piece.object][piece.offset : piece.offset + piece.length]
+                )
+            }
+            assert read == dict(enumerate(expected[2:], 2))
+            listed = _asked(capsys, "plans", "-o", "json", "--url", server.url)
+            assert [each["name"] for each in listed["plans"]] == ["orders"]
+            ended = _asked(capsys, "plans", "end", listed["plans"][0]["id"], "--url", server.url)
+            assert ended == {"ended": f"{plan.description.id:016x}"}
+            with pytest.raises(PlanEnded, match="ended by request"):
+                plan.renew()
+        wait(lambda: service.survey().garbage_objects == 0)
+        assert _asked(capsys, "plans", "erase", "--force", "--url", server.url)["plans"] == 0
+
+
+def test_the_howto_of_scans_is_a_program_that_runs(
+    server: Server, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (root / "docs" / "howto" / "scans.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(block.replace("anabranch://127.0.0.1:7420", server.url), {})
+    assert capsys.readouterr().out.splitlines() == ["1 b'second'", "2 b'third'"]
+
+
+def _asked(capsys: pytest.CaptureFixture[str], *args: str) -> Any:
+    capsys.readouterr()
+    assert run(cli, PROGRAM, [*args, *([] if "-o" in args else ["-o", "json"])]) == Exit.OK
+    return json.loads(capsys.readouterr().out)

@@ -30,6 +30,7 @@ RUN = {
     "docs/howto/lazy.md": "tests/integration/test_readme.py",
     "docs/howto/operate.md": "tests/integration/test_operate.py",
     "docs/howto/python-client.md": "tests/integration/test_client.py",
+    "docs/howto/scans.md": "tests/integration/test_compaction.py",
     "docs/howto/speculate.md": "tests/integration/test_belfast_client.py",
     "docs/reference/client.md": "tests/integration/test_documents.py",
     "docs/tutorial/first-fork.md": "tests/integration/test_cli_tutorial.py",
@@ -60,6 +61,7 @@ EXCUSED = {
     ("docs/howto/kubernetes.md", ""): _KUBERNETES,
     ("docs/howto/operate.md", "apt install"): "it changes the machine, as root",
     ("docs/howto/operate.md", "useradd"): "it changes the machine, as root",
+    ("docs/howto/scans.md", "anabranch plans"): "tests/integration/test_compaction.py",
     ("docs/explanation/operator.md", "kubectl apply ──>"): "a drawing",
     ("docs/runbooks/", ""): "a failing cluster: tests/charts/test_alerts.py checks their words",
 }

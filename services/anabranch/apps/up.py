@@ -28,6 +28,7 @@ from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.metadata.leader import Metadata
+from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
 from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
@@ -209,6 +210,7 @@ async def _begin(
         counters = {"broker": broker.counters, "server": server.counters}
         counters |= {"host": host.counters, "storing": host.storing.counters}
         gauges = {"broker": broker.gauges(), "server": server.gauges, "budget": budgets.gauges()}
+        gauges |= {"plans": PlanGauges(metadata.state.replica, clock.now())}
         return render(counters | others.counters(), gauges | others.gauges())
 
     embedded = Embedded(

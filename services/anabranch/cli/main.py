@@ -84,6 +84,10 @@ SECTIONS: dict[str, Section] = {
             "commands.brokers:brokers",
             "List the brokers of the pool, and take some out of it.",
         ),
+        "plans": (
+            "commands.plans:plans",
+            "List scan plans, and end those that hold too much.",
+        ),
         "bench": ("bench.bench:bench", "Measure this installation's throughput and latency."),
         "doctor": (
             "servers.doctor:doctor",

@@ -1,10 +1,12 @@
-"""The brokers of a service, as an asyncio client sees and moves them."""
+"""The brokers and scan plans of a service, as an asyncio client sees and moves them."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
 from anabranch.client.bolt.link import Link
+from anabranch.client.bolt.scans import ScanPlan
 from anabranch.core.bolt.protocol.commands import Done
 from anabranch.core.bolt.protocol.messages import DrainBroker, ForgetBroker, ListBrokers
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Pool
+from anabranch.core.bolt.protocol.scans import Erased, EraseGarbage, ListPlans, Plan, Plans
 from anabranch.core.errors import UnknownBroker
 
 
@@ -41,6 +43,23 @@ class PoolVerbs:
         link = self._link
         message = ForgetBroker(name, await self._life(name, epoch, timeout), link.once())
         await link.ask(message, Done, f"forget broker {name}", link.milliseconds(timeout))
+
+    async def plans(self, *, timeout: float | None = None) -> Plans:
+        """Every scan plan that is alive, the oldest first, and the garbage that they hold."""
+        link = self._link
+        return await link.ask(ListPlans(), Plans, "list scan plans", link.milliseconds(timeout))
+
+    def scan_plan(self, description: Plan) -> ScanPlan:
+        """A scan plan that another process has made, or that was listed."""
+        return ScanPlan(self._link, description)
+
+    async def erase_garbage(self, *, timeout: float | None = None) -> Erased:
+        """End every scan plan, and delete now what nothing refers to any more. Reads that are under
+        way may miss it, and fail.
+        """
+        link = self._link
+        message = EraseGarbage(link.once())
+        return await link.ask(message, Erased, "erase garbage", link.milliseconds(timeout))
 
     async def _life(self, name: str, epoch: int | None, timeout: float | None) -> int:
         if epoch is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 
 from anabranch.client import aio
 from anabranch.client.bolt.sync_log import Log, Receipt, waiting
+from anabranch.client.bolt.sync_scans import ScanPlan
 from anabranch.client.catalogue import Appends, Engine, engine_settings
 from anabranch.client.driver.closing import SyncClosing
 from anabranch.client.driver.handover import Handover, each
@@ -19,6 +20,7 @@ from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
+from anabranch.core.bolt.protocol.scans import Erased, Plan, Plans
 from anabranch.core.records.record import Record
 from anabranch.core.types import LogId
 
@@ -409,3 +411,17 @@ class Service(SyncClosing):
         If it lives after all, it ends. `epoch`: as of `drain_broker`.
         """
         self._loop.run(self._service.forget_broker(name, epoch, timeout=timeout))
+
+    def plans(self, *, timeout: float | None = None) -> Plans:
+        """Every scan plan that is alive, the oldest first, and the garbage that they hold."""
+        return self._loop.run(self._service.plans(timeout=timeout))
+
+    def scan_plan(self, description: Plan) -> ScanPlan:
+        """A scan plan that another process has made, or that was listed."""
+        return ScanPlan(self._loop, self._service.scan_plan(description))
+
+    def erase_garbage(self, *, timeout: float | None = None) -> Erased:
+        """End every scan plan, and delete now what nothing refers to any more. Reads that are under
+        way may miss it, and fail.
+        """
+        return self._loop.run(self._service.erase_garbage(timeout=timeout))

@@ -218,6 +218,26 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     gc_interval_ms: int = 30_000
     """How often garbage is looked for."""
 
+    plans_max: int = 1_000
+    """Scan plans that are alive at a time, of all logs."""
+
+    plans_per_log_max: int = 100
+    """Of them, those of one log."""
+
+    plan_lease_ms_max: int = 600_000
+    """The longest lease of a scan plan: for so long at most it outlives a reader that is gone."""
+
+    plan_age_ms_max: int = 86_400_000
+    """A scan plan ends so long after it was made, however often it is renewed."""
+
+    plan_held_bytes_max: int = 256 * 1024 * MIB
+    """Garbage past its grace that scan plans may hold back. Past it the oldest plan is ended, and
+    its scan has to be planned anew.
+    """
+
+    signed_url_ms: int = 900_000
+    """A URL that a reader of a scan plan was given can be used for so long."""
+
     quarantine_ms: int = 7 * 86_400_000
     """An orphan, an object that was written and never committed, stays in quarantine for this long
     before it is deleted. `anabranch recover` can read it until then.
@@ -362,6 +382,10 @@ REPLICATED = (
     "writer_batches_max",
     "writer_chars_max",
     "ttl_ms_max",
+    "plans_max",
+    "plans_per_log_max",
+    "plan_lease_ms_max",
+    "plan_age_ms_max",
     "spare_brokers_max",
     "embedded_nodes_max",
 )

@@ -100,6 +100,16 @@ class GetObject(Value, frozen=True):
     length: int
 
 
+class SignRanges(Value, frozen=True):
+    """Say where whoever has no keys of the store can get each of these ranges for a while: object,
+    offset, length. Answered with one `RangesSigned` or `SignFailed`.
+    """
+
+    token: Token
+    ranges: Sequence[tuple[ObjectId, int, int]]
+    valid_ms: Milliseconds
+
+
 class DeleteObjects(Value, frozen=True):
     objects: Sequence[ObjectId]
 
@@ -168,6 +178,7 @@ Effect = (
     | SaveSnapshot
     | PutObject
     | GetObject
+    | SignRanges
     | DeleteObjects
     | QuarantineObjects
     | ReturnObjects
@@ -242,6 +253,18 @@ class ObjectRead(Value, frozen=True):
 
 
 class GetFailed(Value, frozen=True):
+    token: Token
+    error: AnabranchError
+
+
+class RangesSigned(Value, frozen=True):
+    """A URL for each range, in their order."""
+
+    token: Token
+    urls: Sequence[str]
+
+
+class SignFailed(Value, frozen=True):
     token: Token
     error: AnabranchError
 
@@ -345,6 +368,8 @@ Event = (
     | PutFailed
     | ObjectRead
     | GetFailed
+    | RangesSigned
+    | SignFailed
     | ObjectsDeleted
     | ObjectsQuarantined
     | ObjectsReturned

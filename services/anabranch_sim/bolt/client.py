@@ -70,6 +70,8 @@ class Account:
         self.records: list[Record] = []
         self.faults: list[str] = []
         """What is wrong whatever the history says: a damaged record, a hole in an answer."""
+        self.scanned = 0
+        """Records of scans whose plans lived as long as they should."""
 
     def record(self) -> tuple[RecordId, Record]:
         """A new record, unlike all others."""

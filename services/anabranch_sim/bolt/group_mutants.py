@@ -14,7 +14,7 @@ from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.write_path.appends import Appending
 from anabranch.core.bolt.broker.write_path.open_object import Held
 from anabranch.core.bolt.broker.write_path.parked import Parking
-from anabranch.core.bolt.metadata import leader
+from anabranch.core.bolt.metadata import orphans
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.bolt.state import catalogue, snapshot
 from anabranch.core.bolt.state.placement import Placement, Seat
@@ -133,7 +133,9 @@ GROUP_MUTANTS = [
     Mutant("a broker that is gone is chosen", Placement, "_ready", _anybody),
     Mutant("forks are placed among roots", Placement, "_for_tree", _among_roots),
     Mutant("what is declared again is made again", catalogue, "known", returning(None)),
-    Mutant("objects of living brokers are orphans", leader, "split_id", returning((0, 0))),
-    Mutant("what is referred to is quarantined", leader, "referenced", returning(frozenset[int]())),
+    Mutant("objects of living brokers are orphans", orphans, "split_id", returning((0, 0))),
+    Mutant(
+        "what is referred to is quarantined", orphans, "referenced", returning(frozenset[int]())
+    ),
     Mutant("snapshot loses who serves what", snapshot, "_load_placement", returning(None)),
 ]

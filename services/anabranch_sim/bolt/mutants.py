@@ -281,9 +281,9 @@ def _promoting_anything(original: Function) -> Function:
 
 
 def _at_the_first_drop(original: Function) -> Function:
-    def dropped(self: References, objects: Any, at: int) -> None:
+    def dropped(self: References, objects: Any, at: int, lengths: Any) -> None:
         named = list(objects)
-        original(self, named, at)
+        original(self, named, at, lengths)
         for object in named:
             self.garbage.setdefault(ObjectId(object), at)
 

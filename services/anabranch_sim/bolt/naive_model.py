@@ -48,8 +48,17 @@ from anabranch.core.bolt.protocol.fronts import (
     OpenFront,
 )
 from anabranch.core.bolt.protocol.marks import CompleteVersion, ReleaseWriter
+from anabranch.core.bolt.protocol.scans import (
+    BeginPlan,
+    EndPlan,
+    EraseGarbage,
+    LapsePlans,
+    RenewPlan,
+    ScanCommand,
+)
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
 from anabranch_sim.bolt.naive_logs import Front, List, Record, Source, refusal_of
+from anabranch_sim.bolt.scans.naive_plans import NaivePlans
 
 BATCHES_REMEMBERED = 16
 
@@ -90,6 +99,7 @@ class Naive:
         self.gone: dict[LogId, Gone] = {}
         self.epochs: dict[str, int] = {}
         self.guards: dict[str, int] = {}
+        self.plans = NaivePlans()
         self.next_id = 1
         self.at: Milliseconds = 0
 
@@ -111,12 +121,12 @@ class Naive:
                 self._create(command)
             case LeadFront() | ConfigureFront() | OpenFront() | EndFront():
                 self._order(command)
+            case BeginPlan() | RenewPlan() | EndPlan() | LapsePlans() | EraseGarbage():
+                self._plan(command)
             case SetAppends():
                 self._set_appends(command)
-            case SetSettings(id, settings):
-                log = self.find(id)
-                _refuse(not _is_elsewhere(log) or settings.shards < 1, "bad-request")
-                log.settings = _changed(log, settings)
+            case SetSettings():
+                self._set_settings(command)
             case ForkLog():
                 self._fork(command)
             case Adopt(id, owner):
@@ -201,6 +211,16 @@ class Naive:
     def _order(self, command: FrontCommand) -> None:
         front = self.find_own(command.log).front
         refusal = "bad-request" if front is None else front.apply(command)
+        _refuse(refusal != "", refusal)
+
+    def _set_settings(self, command: SetSettings) -> None:
+        log = self.find(command.log)
+        _refuse(not _is_elsewhere(log) or command.settings.shards < 1, "bad-request")
+        log.settings = _changed(log, command.settings)
+
+    def _plan(self, command: ScanCommand) -> None:
+        log = self.find_own(command.log) if isinstance(command, BeginPlan) else None
+        refusal = self.plans.apply(self.at, command, log)
         _refuse(refusal != "", refusal)
 
     def _set_appends(self, command: SetAppends) -> None:

@@ -36,8 +36,11 @@ _COMPACTION_SALT = 0xC0B1
 _BOUNDS_SALT = 0xB0B0
 _ENGINES_SALT = 0xE96B2
 _WRITERS_SALT = 0xAD3C
+_SCANS_SALT = 0x675D
 _COMPACTED = 0.6
 """Of all runs have small extents copied together."""
+_SCANS = 0.3
+"""Of all runs have readers that plan scans, and read them after the grace of garbage."""
 _ENGINES = 0.2
 """Of all runs have logs of another engine in their catalogue."""
 _WRITERS = 0.2
@@ -70,6 +73,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Clients of logs that another engine serves."""
     stream_writers: int
     """Stream processors, which append with writer marks."""
+    scanners: int
+    """Readers that plan scans."""
 
     @staticmethod
     def of(seed: int) -> "Options":
@@ -98,6 +103,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             compressed=rng.random() < 0.1,
             engine_clients=_engine_clients(Random(seed ^ _ENGINES_SALT)),
             stream_writers=_stream_writers(Random(seed ^ _WRITERS_SALT)),
+            scanners=_scanners(Random(seed ^ _SCANS_SALT)),
         )
 
     def __str__(self) -> str:
@@ -112,6 +118,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{size}, {self.clients} clients x {self.calls} calls, "
             f"{self.engine_clients} of another engine, {self.stream_writers} stream writers, "
+            f"{self.scanners} scanners, "
             f"{self.chaos_ms} ms of "
             f"{'+'.join(self.faults) or 'no faults'}; {limits}; segments of {self.segment_bytes}"
         )
@@ -125,6 +132,10 @@ def _engine_clients(rng: Random) -> int:
 def _stream_writers(rng: Random) -> int:
     """Drawn by itself, as above."""
     return rng.choice((1, 1, 2)) if rng.random() < _WRITERS else 0
+
+
+def _scanners(rng: Random) -> int:
+    return rng.choice((1, 2, 4)) if rng.random() < _SCANS else 0
 
 
 def _limits(rng: Random) -> Limits:

@@ -27,6 +27,7 @@ from anabranch_sim.bolt.engine_logs import CatalogueAccount, EngineClient
 from anabranch_sim.bolt.faults import BoltFaults
 from anabranch_sim.bolt.final_checks import FinalChecks
 from anabranch_sim.bolt.options import Options
+from anabranch_sim.bolt.scans.scanner import Scanner
 from anabranch_sim.bolt.workload import TTL_MS_MAX, Workload
 from anabranch_sim.bolt.writers.stream import StreamWriter
 from anabranch_sim.world.deployment import Process
@@ -39,6 +40,9 @@ CATCHING_UP: Nanoseconds = 5 * SECOND
 
 CONVERGENCE: Nanoseconds = 120 * SECOND
 """How long a healed cluster may take to finish everything."""
+
+SCANS = 2
+"""Of each scanner, one after the other."""
 
 _LOOK: Nanoseconds = 20 * MS
 
@@ -58,6 +62,7 @@ class BoltPlugin:
         self.catalogue = CatalogueAccount(self.world.stamp)
         self.engine_clients: list[EngineClient] = []
         self.stream_writers: list[StreamWriter] = []
+        self.scanners: list[Scanner] = []
         self.faults = BoltFaults(self.cluster, self.clients)
         self.witness = invariants.Witness(self._batches)
         self._violations: list[str] = []
@@ -94,11 +99,14 @@ class BoltPlugin:
             self._start_engine_client(number)
         for number in range(options.stream_writers):
             self._start_stream_writer(number)
+        for number in range(options.scanners):
+            self._start_scanner(number)
         self._look_often()
 
     def is_done(self) -> bool:
         writers = all(writer.done for writer in self.stream_writers)
-        return writers and all(each.done for each in (*self.workloads, *self.engine_clients))
+        others = (*self.workloads, *self.engine_clients, *self.scanners)
+        return writers and all(each.done for each in others)
 
     def converge(self) -> bool:
         if self.world.wait(lambda: self.is_done() and self._all_alive(), CONVERGENCE, _LOOK):
@@ -142,6 +150,13 @@ class BoltPlugin:
         writer = StreamWriter(f"query-{number}", clients, self.directory, versions=versions)
         self.stream_writers.append(writer)
         writer.start()
+
+    def _start_scanner(self, number: int) -> None:
+        client = SimClient(self.cluster, self.account, 300 + number)
+        self.clients.append(client)
+        scanner = Scanner(client, self.directory, SCANS, self.chaos)
+        self.scanners.append(scanner)
+        scanner.next()
 
     def _settle_catalogue(self) -> bool:
         """What the catalogue says of another engine's logs when all is well."""

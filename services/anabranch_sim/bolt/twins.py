@@ -50,6 +50,7 @@ from anabranch.core.records.set_sum import combined, pack_values
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, OnParentDelete
 from anabranch_sim.bolt.batch_results import by_batch, value_at, without_sums
 from anabranch_sim.bolt.naive_model import BatchFate, List, Naive, Promise, Record, Refusal
+from anabranch_sim.bolt.scans.compared_plans import compare_plans
 
 BROKER = "broker-0"
 
@@ -276,6 +277,7 @@ class Twins:
             assert isinstance(answer, Refused)
             assert answer.code == grave.code
         self._compare_objects()
+        compare_plans(self.state, self.naive, self.identify)
 
     def identify(self, slices: list[Slice]) -> list[tuple[int, int, int]]:
         """The records that slices stand for: object, offset of the batch, place in the batch."""

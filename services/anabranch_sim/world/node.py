@@ -41,6 +41,7 @@ from anabranch.core.machine import (
     QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
+    RangesSigned,
     ReadEntries,
     ReadFailed,
     Received,
@@ -53,6 +54,7 @@ from anabranch.core.machine import (
     SaveSnapshot,
     Send,
     SetTimer,
+    SignRanges,
     SnapshotSaved,
     TimerFired,
     Token,
@@ -262,6 +264,9 @@ class Node:
             case GetObject(token, object, start, length):
                 told = partial(self._got, self.life, token)
                 self.around.store.get(self._name(object), start, length, told)
+            case SignRanges(token, ranges):
+                urls = [self._name(object) for object, _, _ in ranges]
+                self.world.after(0, partial(self._report, self.life, RangesSigned(token, urls)))
             case DeleteObjects(objects):
                 self._delete(self.life, objects)
             case QuarantineObjects(objects):

@@ -11,6 +11,7 @@ from anabranch.apps.pods.etcd_group import GroupMember
 from anabranch.apps.pods.node import Occupant, Place, serve_node
 from anabranch.apps.pods.pod import RELEASE, Endpoint, run
 from anabranch.core.bolt.metadata.member import Member
+from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Machine
 from anabranch.ports import ObjectStore
@@ -91,6 +92,7 @@ async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
     group.begin(host, settings.node)
     pod.vitals.counters["peers"] = peers.counters
     pod.vitals.gauges |= {"peers": lambda: peers.gauges, "etcd": lambda: group.fill}
+    pod.vitals.gauges["plans"] = lambda: PlanGauges(member.state.replica, pod.clock.now())
 
     async def listen() -> None:
         # Closed before the host, which waits for an append that may wait for an etcd that is gone.

@@ -31,6 +31,7 @@ from anabranch.core.bolt.protocol.messages import (
     doubles,
 )
 from anabranch.core.bolt.protocol.queries import Pool
+from anabranch.core.bolt.protocol.scans import EraseGarbage, ListPlans
 from anabranch.core.errors import AnabranchError, Retry, Unavailable
 from anabranch.core.types import MS, LogId, Milliseconds
 from anabranch.core.wire.session import Cancel, Credit
@@ -137,6 +138,8 @@ def subject(message: ClientMessage) -> LogId | None:
             CreateLog()
             | ListLogs()
             | ListBrokers()
+            | ListPlans()
+            | EraseGarbage()
             | Ping()
             | Survey()
             | Hello()

@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, TypeVar
 
 from anabranch.client.bolt.comparisons import differences, range_sum
+from anabranch.client.bolt.cursors import Cursor
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.producer import Pledge
 from anabranch.client.bolt.reads import Events, pages
 from anabranch.client.bolt.receipts import Appending, Receipt, placed
 from anabranch.client.bolt.requests import append_batch, append_records
+from anabranch.client.bolt.scans import LEASE_S, ScanPlan, planning
 from anabranch.client.bolt.writers import Writer, writers
 from anabranch.client.driver import link as driver
 from anabranch.client.driver.pending import result
@@ -31,8 +33,6 @@ from anabranch.core.bolt.protocol.marks import WriterState
 from anabranch.core.bolt.protocol.messages import Appended as Acknowledged
 from anabranch.core.bolt.protocol.messages import (
     ClientMessage,
-    CommitCursor,
-    DeleteCursor,
     Describe,
     Fork,
     PositionAt,
@@ -44,6 +44,7 @@ from anabranch.core.bolt.protocol.messages import (
     Trim,
 )
 from anabranch.core.bolt.protocol.queries import At, Comparison, Cursors
+from anabranch.core.bolt.protocol.scans import Plan
 from anabranch.core.bolt.protocol.set_sums import SetSum
 from anabranch.core.errors import AnabranchError, Overloaded
 from anabranch.core.quota import Quota
@@ -397,6 +398,22 @@ class Log(LogVerbs):
         message = PositionAt(self.id, milliseconds(time))
         return (await self.ask(message, At, "find a time in", timeout)).position
 
+    async def plan_scan(
+        self,
+        start: Position | None = None,
+        end: Position | None = None,
+        *,
+        speculative: bool = False,
+        lease: float = LEASE_S,
+        timeout: float | None = None,
+    ) -> ScanPlan:
+        """Name the bytes that hold these positions, for readers that get them from the object store
+        themselves. None is deleted until the plan ends, or `lease` seconds after its last renewal.
+        Without `end` it ends where the log is settled now; `speculative`: at the tail.
+        """
+        message = planning(self.link, self.id, start, end, speculative, lease)
+        return ScanPlan(self.link, await self.ask(message, Plan, "plan a scan of", timeout))
+
     async def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:
         """Every named cursor of this log."""
         return (await self.ask(ReadCursors(self.id), Cursors, "cursors of", timeout)).positions
@@ -405,7 +422,7 @@ class Log(LogVerbs):
         """What each of them does on a promotion."""
         return (await self.ask(ReadCursors(self.id), Cursors, "cursors of", timeout)).on_promote
 
-    def cursor(self, name: str) -> "Cursor":
+    def cursor(self, name: str) -> Cursor:
         """A position that the log keeps for a reader."""
         return Cursor(self, name)
 
@@ -457,40 +474,6 @@ class Log(LogVerbs):
         """Have the server do what no method here offers."""
         link = self.link
         return await link.ask(message, answer, f"{what} {self.name}", link.milliseconds(timeout))
-
-
-class Cursor:
-    """A named position that a log keeps for a reader, so that it can go on where it was."""
-
-    def __init__(self, log: Log, name: str) -> None:
-        self.log, self.name = log, name
-
-    async def get(self, *, timeout: float | None = None) -> Position | None:
-        """None if it was never committed."""
-        return (await self.log.cursors(timeout=timeout)).get(self.name)
-
-    async def commit(
-        self,
-        position: Position,
-        *,
-        on_promote: OnPromote | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Keep the position of the next record to be read; it must be settled.
-
-        `on_promote`: in a fork, whether it becomes its parent's when the fork is promoted (by
-        default it follows); in a parent that has one of the same name, whether it goes on where
-        the fork's was, if that is further (by default it stays). Chosen once, it is kept.
-        """
-        log = self.log
-        position = arguments.position(f"the cursor {self.name}", position)
-        message = CommitCursor(log.id, self.name, position, log.link.once(), on_promote)
-        await log.ask(message, Done, f"commit cursor {self.name} of", timeout)
-
-    async def delete(self, *, timeout: float | None = None) -> None:
-        log = self.log
-        message = DeleteCursor(log.id, self.name, log.link.once())
-        await log.ask(message, Done, f"delete cursor {self.name} of", timeout)
 
 
 def _milliseconds(seconds: float | None) -> Milliseconds | None:

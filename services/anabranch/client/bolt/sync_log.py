@@ -5,7 +5,9 @@ from itertools import islice
 
 from anabranch.client.bolt import log, reads
 from anabranch.client.bolt.producer import Pledge
+from anabranch.client.bolt.scans import LEASE_S
 from anabranch.client.bolt.sync_receipts import Receipt, waiting
+from anabranch.client.bolt.sync_scans import ScanPlan
 from anabranch.client.bolt.sync_writers import Writer
 from anabranch.client.driver import handover, sync_events
 from anabranch.client.driver.handover import Handed, Handover, each
@@ -306,6 +308,26 @@ class Log(LogVerbs):
     def position_at(self, time: Time, *, timeout: float | None = None) -> Position:
         """The first position that was committed at or after a moment."""
         return self._loop.run(self.wrapped.position_at(time, timeout=timeout))
+
+    def plan_scan(
+        self,
+        start: Position | None = None,
+        end: Position | None = None,
+        *,
+        speculative: bool = False,
+        lease: float = LEASE_S,
+        timeout: float | None = None,
+    ) -> ScanPlan:
+        """Name the bytes that hold these positions, for readers that get them from the object store
+        themselves; none of them is deleted until the plan ends, or `lease` seconds after its last
+        renewal. Without `end` the scan ends where the log is settled now.
+
+        `speculative`: at the tail instead, though a promotion may move what lies between.
+        """
+        made = self.wrapped.plan_scan(
+            start, end, speculative=speculative, lease=lease, timeout=timeout
+        )
+        return ScanPlan(self._loop, self._loop.run(made))
 
     def cursors(self, *, timeout: float | None = None) -> dict[str, Position]:
         """Every named cursor of this log."""

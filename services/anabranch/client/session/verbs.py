@@ -25,6 +25,7 @@ OWN = {
         "cursor_choices",
         "cursors",
         "diff",
+        "plan_scan",
         "position_at",
         "promote",
         "read_batches",

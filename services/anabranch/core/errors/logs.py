@@ -120,6 +120,48 @@ class SequenceGap(Refresh):
         super().__init__(log=log, producer=producer, expected=expected, got=got)
 
 
+class PlanEnded(Refresh):
+    """Objects that the plan names are no longer kept for its scan."""
+
+    code = "plan-ended"
+    status = 410
+    says = (
+        "scan plan {plan} of {log} has ended ({reason}): what it names may be deleted; plan the "
+        "rest of the scan anew"
+    )
+
+    def __init__(self, plan: str, log: str, reason: str) -> None:
+        super().__init__(plan=plan, log=log, reason=reason)
+
+
+class PlanOutdated(Refresh):
+    """The log isn't as it was when the scan was planned. What pages named so far stays there."""
+
+    code = "plan-outdated"
+    status = 409
+    says = (
+        "scan plan {plan} of {log} has no page from {position} on: {reason}; plan the rest of the "
+        "scan anew"
+    )
+
+    def __init__(self, plan: str, log: str, position: int, reason: str) -> None:
+        super().__init__(plan=plan, log=log, position=position, reason=reason)
+
+
+class NotSealed(Mistake):
+    """Bytes were asked for that no page of the plan has named."""
+
+    code = "not-sealed"
+    status = 403
+    says = (
+        "no page of scan plan {plan} of {log} names bytes {offset}..{end} of object {object}: send "
+        "slices as a page gave them, with their seals"
+    )
+
+    def __init__(self, plan: str, log: str, object: str, offset: int, end: int) -> None:
+        super().__init__(plan=plan, log=log, object=object, offset=offset, end=end)
+
+
 class ReceiptExpired(Refresh):
     code = "receipt-expired"
     status = 410
@@ -282,6 +324,8 @@ class OutOfRange(Mistake):
     TRIM = "a position to trim before in"
     CURSOR = "a position for a cursor of"
     PAST = "the last position that a severed fork takes from"
+    SCAN = "a position to scan to in"
+    PAGE = "a position of the scan plan of"
 
     def __init__(self, log: str, position: int, start: int, last: int, what: str = BEGIN) -> None:
         super().__init__(what=what, log=log, position=position, start=start, last=last)

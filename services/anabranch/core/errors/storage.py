@@ -166,6 +166,20 @@ class AccessDenied(Mistake):
         super().__init__(where=where, who=who, reason=reason)
 
 
+class NotFetchable(Mistake):
+    """Readers of a scan plan can't get at the objects themselves."""
+
+    code = "not-fetchable"
+    status = 409
+    says = (
+        "objects of this service can't be fetched by others ({reason}): read the records from the "
+        "service"
+    )
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason=reason)
+
+
 class ClockSkewed(Mistake):
     """Leases and times of records are told by this machine's clock."""
 

@@ -89,6 +89,19 @@ class Read(Call, tag="read"):
     settled: Position = 0
 
 
+class Scan(Call, tag="scan"):
+    """What a plan named that was alive when its objects were read, from `first` on without a hole.
+    `settled` is what the plan said: all of it was, when the call returned.
+    """
+
+    first: Position
+    records: list[RecordId]
+    origins: list[tuple[LogId, Position]] = msgspec.field(
+        default_factory=list[tuple[LogId, Position]]
+    )
+    settled: Position = 0
+
+
 class Look(Call, tag="look"):
     """What a description said."""
 
@@ -165,6 +178,7 @@ AnyCall = (
     | Fork
     | Append
     | Read
+    | Scan
     | Look
     | Promote
     | Squash

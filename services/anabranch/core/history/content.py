@@ -9,6 +9,7 @@ from anabranch.core.history.calls import (
     Read,
     RecordId,
     Redeem,
+    Scan,
     Stream,
     Verdict,
 )
@@ -25,7 +26,7 @@ def content_violations(family: Family) -> list[Violation]:
     for call in family.history.calls:
         if isinstance(call, Append):
             contents.appended(call)
-        elif isinstance(call, Read) and call.ok:
+        elif isinstance(call, Read | Scan) and call.ok:
             contents.claim(call.log, call.first, call.records, "a read")
             contents.traced(call.log, call.records, call.origins)
         elif isinstance(call, Redeem) and call.ok:

@@ -1,6 +1,6 @@
 """Real time: what returned before another call began comes before it in every log."""
 
-from anabranch.core.history.calls import UNTOLD, Append, Fork, Look, Read, RecordId
+from anabranch.core.history.calls import UNTOLD, Append, Fork, Look, Read, RecordId, Scan
 from anabranch.core.history.family import Family, Latest, Violation
 from anabranch.core.types import NEVER, Kind, LogId, Position
 
@@ -14,7 +14,7 @@ def order_violations(family: Family) -> list[Violation]:
             if isinstance(member.birth, Fork):
                 found.extend(_around_fork(family, member.birth, member.log))
     for call in family.history.calls:
-        if isinstance(call, Read) and call.ok:
+        if isinstance(call, Read | Scan) and call.ok:
             found.extend(_sweep(family, call.log, call.records, call.returned))
     found.extend(_tails(family))
     return found

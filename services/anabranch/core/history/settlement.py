@@ -13,6 +13,7 @@ from anabranch.core.history.calls import (
     Read,
     RecordId,
     Redeem,
+    Scan,
     Stream,
 )
 from anabranch.core.history.family import Family, Member, Violation
@@ -24,7 +25,7 @@ def settlement_violations(family: Family) -> list[Violation]:
     for call in family.history.calls:
         if isinstance(call, Append) and call.ok:
             holds.appended(call)
-        elif isinstance(call, Read) and call.ok:
+        elif isinstance(call, Read | Scan) and call.ok:
             holds.seen(call.log, call.first, call.records, call.returned, "a read")
             holds.bounded(call.log, call.settled, call.returned, "a read's settled position")
         elif isinstance(call, Look) and call.ok:

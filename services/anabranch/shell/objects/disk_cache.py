@@ -21,7 +21,9 @@ from anabranch.core.limits import MIB
 from anabranch.core.machine import Buffer
 from anabranch.core.records.checksum import crc32c
 from anabranch.core.storage.s3fifo import Keeping
+from anabranch.core.types import Milliseconds
 from anabranch.ports import ObjectStore, StoredObject
+from anabranch.shell.objects.signing import signed
 from anabranch.shell.telemetry.log import Log
 
 UNWRITTEN_BYTES_MAX = 64 * MIB
@@ -126,6 +128,11 @@ class DiskCache:
 
     async def list(self, prefix: str = "") -> list[StoredObject]:
         return await self._store.list(prefix)
+
+    async def sign(
+        self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
+    ) -> Sequence[str]:
+        return await signed(self._store, ranges, valid_ms)
 
     async def close(self) -> None:
         """The store stays open: it is whoever's opened it. Nothing is written afterwards."""

@@ -7,10 +7,12 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import count
+from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.core.machine import Buffer
+from anabranch.core.types import Milliseconds
 from anabranch.ports import StoredObject
 from anabranch.shell.journal.disk import make_directory, storage, sync_directory, write_parts
 
@@ -42,6 +44,9 @@ class StoredFolder:
     def size(self, name: str) -> int:
         with self._reading(name) as file:
             return os.fstat(file).st_size
+
+    def url(self, name: str) -> str:
+        return Path(os.path.abspath(self._path(name))).as_uri()
 
     def list(self, prefix: str = "") -> list[StoredObject]:
         directory = prefix.rpartition("/")[0]
@@ -183,6 +188,14 @@ class FolderStore:
 
     async def list(self, prefix: str = "") -> list[StoredObject]:
         return await self._call(self._folder.list, prefix)
+
+    async def sign(
+        self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
+    ) -> Sequence[str]:
+        """The file of each range. Nothing but the folder's own permissions keeps a reader on this
+        machine from the rest of it.
+        """
+        return [self._folder.url(name) for name, _, _ in ranges]
 
     async def close(self) -> None:
         """Wait for what is under way, so that nothing is written after the directory is let go."""

@@ -39,16 +39,20 @@ from anabranch.core.machine import (
     QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
+    RangesSigned,
     ReadEntries,
     ReadFailed,
     ReturnObjects,
     SaveSnapshot,
+    SignFailed,
+    SignRanges,
     SnapshotSaved,
 )
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import ObjectId
 from anabranch.ports import Journal, ObjectStore, PromptJournal, RecordJournal, StoredObject
 from anabranch.shell.objects import quarantine
+from anabranch.shell.objects.signing import signed
 from anabranch.shell.telemetry.log import Log
 
 RETRY_S = 5.0
@@ -69,6 +73,7 @@ Stored = (
     | ReadEntries
     | PutObject
     | GetObject
+    | SignRanges
     | DeleteObjects
     | QuarantineObjects
     | ReturnObjects
@@ -130,6 +135,8 @@ class Storing:
                 self._put(node, effect)
             case GetObject():
                 self._get(node, effect)
+            case SignRanges():
+                self._sign(node, effect)
             case SaveSnapshot():
                 self._save(node, effect)
             case ReadEntries():
@@ -220,6 +227,15 @@ class Storing:
 
         name = self._name(wanted.object)
         self._spawn(self._store.get(name, wanted.start, wanted.length), done)
+
+    def _sign(self, node: str, wanted: SignRanges) -> None:
+        def done(work: Work) -> None:
+            token, error = wanted.token, self._expected("sign", work)
+            answer = SignFailed(token, error) if error else RangesSigned(token, work.result())
+            self._post(node, answer)
+
+        ranges = [(self._name(object), offset, size) for object, offset, size in wanted.ranges]
+        self._spawn(signed(self._store, ranges, wanted.valid_ms), done)
 
     def _delete(self, node: str, wanted: DeleteObjects) -> None:
         self.counters.deletions += len(wanted.objects)

@@ -49,6 +49,12 @@ HELP: Mapping[str, str] = {
     "anabranch_broker_over_quota_total": (
         "Appends and reads refused because their log had used up its quota"
     ),
+    "anabranch_broker_signed_total": (
+        "Ranges of objects whose URLs readers of scan plans were given"
+    ),
+    "anabranch_broker_signed_bytes_total": (
+        "Bytes of the ranges whose URLs readers of scan plans were given"
+    ),
     "anabranch_broker_speculations_failed_total": (
         "Times that a subscriber was told to discard speculative records"
     ),
@@ -104,6 +110,12 @@ HELP: Mapping[str, str] = {
     ),
     "anabranch_budget_subscriptions": "Open subscriptions; bounded by `subscriptions_max`",
     "anabranch_budget_waiting": "Connections that wait until others give back some of the budget",
+    # Scan plans.
+    "anabranch_plans_live": "Scan plans that keep objects from being deleted",
+    "anabranch_plans_oldest_ms": "How long ago the oldest of them was made",
+    "anabranch_plans_held_bytes": (
+        "Bytes of garbage that became so after the oldest scan plan was made, and is kept for it"
+    ),
     # Host.
     "anabranch_host_turns_total": "Turns of the event loop in which a machine was given an event",
     "anabranch_host_events_total": "Events given to machines",

@@ -30,9 +30,12 @@ from anabranch.core.machine import (
     QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
+    RangesSigned,
     ReadEntries,
     ReadFailed,
     ReturnObjects,
+    SignFailed,
+    SignRanges,
 )
 from anabranch.core.records.objects import ObjectName, object_id
 from anabranch.core.types import ObjectId
@@ -270,3 +273,21 @@ def test_only_small_groups_of_a_prompt_journal_are_appended_by_the_loop() -> Non
         assert [each is loops for each in journal.threads] == [True, False, True]
 
     run(scene, journal)
+
+
+def test_ranges_are_signed_by_a_store_that_can_and_refused_by_one_that_cannot() -> None:
+    async def scene(stage: Stage) -> None:
+        asked = SignRanges(5, [(ONE, 2, 4), (TWO, 0, 1)], 60_000)
+        [failed] = await stage.answered(asked)
+        assert isinstance(failed, SignFailed)
+        assert (failed.token, failed.error.code) == (5, "not-fetchable")
+
+        async def sign(ranges: Sequence[tuple[str, int, int]], valid_ms: int) -> Sequence[str]:
+            return [f"{name} {offset} {length} {valid_ms}" for name, offset, length in ranges]
+
+        stage.store.sign = sign  # type: ignore[attr-defined]
+        assert await stage.answered(asked) == [
+            RangesSigned(5, [f"{path(ONE)} 2 4 60000", f"{path(TWO)} 0 1 60000"])
+        ]
+
+    run(scene)

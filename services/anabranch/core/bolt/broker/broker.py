@@ -23,6 +23,7 @@ from anabranch.core.bolt.broker.read_path.cache import ExtentCache
 from anabranch.core.bolt.broker.read_path.fetches import Fetching
 from anabranch.core.bolt.broker.read_path.reads import Reading
 from anabranch.core.bolt.broker.read_path.subscriptions import Subscriptions
+from anabranch.core.bolt.broker.scans import Scanning
 from anabranch.core.bolt.broker.watches import Watches
 from anabranch.core.bolt.broker.write_path.appends import Appending
 from anabranch.core.bolt.broker.write_path.commits import Writing
@@ -59,9 +60,11 @@ from anabranch.core.machine import (
     ObjectPut,
     ObjectRead,
     PutFailed,
+    RangesSigned,
     Received,
     Request,
     Requests,
+    SignFailed,
     TimerFired,
     Token,
 )
@@ -127,6 +130,7 @@ class Broker:
             context, correspondence=asking, watches=watches, fetching=fetching, metering=metering
         )
         self._controlling = Controlling(context, correspondence=asking, waits=waits, others=others)
+        self._scanning = Scanning(context, correspondence=asking, waits=waits, metering=metering)
         self._compacting = Compacting(
             context, correspondence=asking, fetching=fetching, writing=writing
         )
@@ -182,6 +186,7 @@ class Broker:
         if self._life is None:
             self._life = f"{self.name} {now}".encode()
         self._correspondence.begin(self._life)
+        self._scanning.begin(self._life)
         if self._address:
             self._allegiance.begin()
         self._register()
@@ -322,6 +327,8 @@ class Broker:
             PutFailed: self._crashed,
             ObjectRead: self._fetching.arrived,
             GetFailed: self._fetching.failed,
+            RangesSigned: self._scanning.signed,
+            SignFailed: self._scanning.failed,
             Gone: self._gone,
             Linked: lambda event: self._allegiance.linked(event.node),
             Drain: lambda _: self._draining.begin(),
@@ -358,6 +365,7 @@ class Broker:
             ReleaseWriter: do,
             ReadWriters: ask,
             messages.FindReceipt: ask,
+            **self._scanning.table(),
             messages.CreateLog: do,
             messages.DeleteLog: do,
             messages.Fork: do,

@@ -207,7 +207,12 @@ class Controlling:
             self._outbox.refuse(wait.token, answer)
             return
         assert not isinstance(
-            answer, commands.Committed | commands.Epoch | commands.Swapped | queries.Resolved
+            answer,
+            commands.Committed
+            | commands.Epoch
+            | commands.Swapped
+            | queries.Resolved
+            | queries.FoundPlan,
         )
         self._outbox.reply(wait.token, answer)
 

@@ -31,6 +31,8 @@ class Counters:
         "reads",
         "reads_waited",
         "refused",
+        "signed",
+        "signed_bytes",
         "speculations_failed",
         "subscriptions",
     )
@@ -75,6 +77,9 @@ class Counters:
         self.reads_waited = 0
         self.refused = 0
         """Requests answered with an error."""
+        self.signed = 0
+        """Ranges of objects whose URLs readers of scan plans were given; the next counts bytes."""
+        self.signed_bytes = 0
         self.speculations_failed = 0
         """Times that subscribers were told to forget speculative records."""
         self.subscriptions = 0

@@ -8,6 +8,7 @@ an extent.
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 
 from anabranch.core.bolt.logs.origins import HERE, Origins
@@ -135,16 +136,16 @@ class Index:
             return last + 1
         return bisect_right(range(len(self.first)), inherited, extent, key=self.inherited_before)
 
-    def drop_below(self, position: Position) -> list[ObjectId]:
-        """Forget extents that lie wholly below this position; the objects they were in, one for
-        each. A few of very many wait for more: to drop them moves all the others.
+    def drop_below(self, position: Position) -> tuple[Sequence[int], Sequence[int]]:
+        """Forget extents that lie wholly below this position; for each the object it was in, and
+        its length. A few of very many wait for more: to drop them moves all the others.
         """
         assert position >= 0, "positions begin at 0"
         extents = self.at_or_before(position - 1) + 1
         if extents and self.end(extents - 1) > position:
             extents -= 1
         if extents < len(self) // LONG * (LONG // DROPPED_PARTS):
-            return []
+            return (), ()
         return self._drop(extents)
 
     def copy_from(self, extent: int) -> "Index":
@@ -199,12 +200,12 @@ class Index:
         counted = [self.forgotten, *self.upto]
         return [upto - before for before, upto in zip(counted, self.upto, strict=False)]
 
-    def _drop(self, extents: int) -> list[ObjectId]:
+    def _drop(self, extents: int) -> tuple[Sequence[int], Sequence[int]]:
         if not extents:
-            return []
+            return (), ()
         assert extents <= len(self), "no such extents"
         self.forgotten = self.upto[extents - 1]
-        gone = [ObjectId(object) for object in self.object[:extents]]
+        gone = self.object[:extents], self.length[:extents]
         for column in COLUMNS:
             del getattr(self, column)[:extents]
         if self.skips:

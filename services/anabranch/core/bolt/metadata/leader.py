@@ -13,7 +13,9 @@ import msgspec
 
 from anabranch.core.bolt.logs.forest import Family
 from anabranch.core.bolt.metadata.delegation import Delegation
+from anabranch.core.bolt.metadata.garbage import Garbage
 from anabranch.core.bolt.metadata.liveness import Liveness
+from anabranch.core.bolt.metadata.orphans import orphans, sort_quarantine
 from anabranch.core.bolt.metadata.watchers import Watches
 from anabranch.core.bolt.protocol.commands import (
     FORMAT,
@@ -47,8 +49,14 @@ from anabranch.core.bolt.protocol.letters import (
     Unwatch,
     Watch,
 )
+from anabranch.core.bolt.protocol.scans import (
+    BeginPlan,
+    EndPlan,
+    EraseGarbage,
+    LapsePlans,
+    RenewPlan,
+)
 from anabranch.core.bolt.state import snapshot
-from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors import AnabranchError, JournalTooNew, Overloaded
 from anabranch.core.errors.refused import Refused
@@ -67,12 +75,10 @@ from anabranch.core.machine import (
     Persist,
     Persisted,
     PersistFailed,
-    PurgeQuarantine,
     QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
     Received,
-    ReturnObjects,
     SaveSnapshot,
     Send,
     SetTimer,
@@ -80,15 +86,13 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.records.digest import UNKNOWN
-from anabranch.core.records.objects import split_id
-from anabranch.core.types import MS, Milliseconds, Nanoseconds, ObjectId
+from anabranch.core.types import MS, Nanoseconds, ObjectId
 
 GROUP = "group"
 TEND = "tend"
 SILENCE = "silence"
 BEHIND_MS = 100
 """While there is more to look at than one turn has time for, turns follow so closely."""
-DELETED_AT_ONCE_MAX = 1_000
 PURGE_MS = 600_000
 """How often the quarantine is looked through, at most: its retention is counted in days."""
 SELF = ""
@@ -120,7 +124,7 @@ class Metadata:
         self.group: list[Proposal] = []
         self.journaled_bytes = 0
         self.saving_snapshot = False
-        self.deleting = False
+        self.garbage = Garbage(state.replica, limits)
         self.expiring = False
         """An Expire is on its way to the journal; until then the forks it names look expired
         still.
@@ -177,7 +181,7 @@ class Metadata:
                     return self._look_for_the_silent(now)
                 return self._journal_group() if key == GROUP else self._tend(now)
             case ObjectsDeleted(objects):
-                self.deleting = False
+                self.garbage.deleting = False
                 return self._propose(now, SELF, 0, b"", ForgetObjects(list(objects)))
             case ObjectsListed(objects):
                 return self._quarantine_orphans(objects)
@@ -185,7 +189,8 @@ class Metadata:
                 self.sweeping = False
                 return ()
             case QuarantineListed(objects):
-                return self._sort_quarantine(now, objects)
+                before = now // MS - self.limits.quarantine_ms
+                return sort_quarantine(self.state.replica, before, objects)
             case ObjectsReturned() | QuarantinePurged():
                 return ()
             case SnapshotSaved():
@@ -263,7 +268,7 @@ class Metadata:
         group, self.group = self.group, []
         effects: list[Effect] = []
         touched: dict[Family, None] = {}
-        tend = swapped = False
+        tend = swapped = again = False
         for proposal in group:
             command = bare(proposal.entry.command)
             self._note_families(command, touched)
@@ -274,14 +279,15 @@ class Metadata:
             if isinstance(command, Expire):
                 self.expiring, tend = False, True
             self.orphans_due |= isinstance(command, RegisterBroker | ForgetBroker)
+            again |= self.garbage.goes_on(command)
             if self.liveness:
                 self.liveness.applied(command, outcome, now)
             if proposal.sender:
                 effects.append(Send(proposal.sender, Applied(proposal.token, outcome)))
         if self.watches.watchers:
             effects += (Send(node, moved) for node, moved in self.watches.news(touched))
-        if tend:
-            effects.append(self._tend_again(now))
+        if tend or again:
+            effects.append(SetTimer(TEND, now) if again else self._tend_again(now))
         if swapped:
             effects += self.delegation.letters(now // MS)
         effects += self._save_snapshot_if_due()
@@ -294,6 +300,7 @@ class Metadata:
         """
         group, self.group = self.group, []
         for proposal in group:
+            self.garbage.refused(bare(proposal.entry.command))
             if self.liveness:
                 self.liveness.refused(proposal.entry.command)
         if any(isinstance(proposal.entry.command, Expire) for proposal in group):
@@ -317,6 +324,8 @@ class Metadata:
             case CreateLog() | ForgetObjects() | Configure() | RaiseFormat() | SwapExtents():
                 return
             case RegisterBroker() | DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker():
+                return
+            case BeginPlan() | RenewPlan() | EndPlan() | LapsePlans() | EraseGarbage():
                 return
             case ForkLog():
                 ids = [command.parent]
@@ -346,12 +355,14 @@ class Metadata:
             queued = len(self.waiting)
             effects += self._propose(now, SELF, 0, b"", Expire(expired))
             self.expiring = len(self.waiting) > queued
-        if not self.deleting:
-            grace_over = now // MS - self.limits.grace_ms
-            garbage = self.state.replica.references.deletable(grace_over, DELETED_AT_ONCE_MAX)
-            if garbage:
-                self.deleting = True
-                effects.append(DeleteObjects(garbage))
+        ending = None if self._is_full else self.garbage.overdue(now // MS)
+        if ending is not None:
+            self.garbage.lapsing = True
+            effects += self._propose(now, SELF, 0, b"", ending)
+        garbage = self.garbage.deletable(now // MS)
+        if garbage:
+            self.garbage.deleting = True
+            effects.append(DeleteObjects(garbage))
         if self.orphans_due and not self.sweeping:
             self.orphans_due, self.sweeping = False, True
             effects.append(ListObjects())
@@ -389,50 +400,9 @@ class Metadata:
         return effects
 
     def _quarantine_orphans(self, objects: Sequence[ObjectId]) -> Effects:
-        """Objects of broker lives that are over, which nothing refers to: their commits can't
-        come any more.
-
-        They are not deleted at once: if this journal isn't all that was journaled, they may hold
-        the only copy of records that were acknowledged.
-        """
-        replica = self.state.replica
-        alive = {broker.epoch for broker in replica.brokers.values()}
-        kept = referenced(replica)
-        orphans = [
-            object
-            for object in objects
-            if object not in kept
-            and object not in replica.references.garbage
-            and (epoch := split_id(object)[0]) not in alive
-            and epoch <= replica.broker_epochs
-        ]
-        self.sweeping = bool(orphans)
-        return (QuarantineObjects(orphans),) if orphans else ()
-
-    def _sort_quarantine(
-        self, now: Nanoseconds, objects: Sequence[tuple[ObjectId, Milliseconds]]
-    ) -> Effects:
-        """Bring back what some log refers to, and delete the rest when its time is over.
-
-        Whoever moved an object there may have known an older journal. Nothing of a broker life
-        that this one doesn't know is deleted: it may be the older one itself.
-        """
-        if not objects:
-            return ()
-        replica, before = self.state.replica, now // MS - self.limits.quarantine_ms
-        kept = referenced(replica)
-        returning = [object for object, _ in objects if object in kept]
-        purged = [
-            object
-            for object, since in objects
-            if object not in kept
-            and since < before
-            and split_id(object)[0] <= replica.broker_epochs
-        ]
-        effects: list[Effect] = [ReturnObjects(returning)] if returning else []
-        if purged:
-            effects.append(PurgeQuarantine(purged))
-        return tuple(effects)
+        found = orphans(self.state.replica, objects)
+        self.sweeping = bool(found)
+        return (QuarantineObjects(found),) if found else ()
 
     def _purge_later(self, now: Nanoseconds) -> None:
         interval_ms = max(self.limits.gc_interval_ms, self.limits.quarantine_ms // 8)
@@ -444,9 +414,10 @@ class Metadata:
         if self.delegation.is_behind:
             interval_ms = min(interval_ms, BEHIND_MS)
         at = now + interval_ms * MS
-        expiry = None if self.expiring else self.state.replica.next_expiry()
+        ends = [] if self.expiring else [self.state.replica.next_expiry()]
+        ends.append(self.garbage.next_lapse())
         # Never at once: if an expiry couldn't be queued, what fills the queue must get its turn.
-        return SetTimer(TEND, at if expiry is None else min(at, max(now + MS, expiry * MS)))
+        return SetTimer(TEND, min([at, *(max(now + MS, e * MS) for e in ends if e is not None)]))
 
 
 def blank(cluster: str, limits: Limits) -> State:

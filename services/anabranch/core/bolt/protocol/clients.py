@@ -21,6 +21,14 @@ from anabranch.core.bolt.protocol.messages import (
     Subscribe,
     Welcome,
 )
+from anabranch.core.bolt.protocol.scans import (
+    PAGE_SLICES_MAX,
+    SIGNED_SLICES_MAX,
+    EraseGarbage,
+    PlanScan,
+    ReadPlan,
+    SignScan,
+)
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.errors import AnabranchError, VersionMismatch
 from anabranch.core.limits import KIB, Limits
@@ -31,7 +39,12 @@ _LISTING_BYTES = 256 * KIB
 _WAITING_BYTES = 64 * KIB
 """What a read that may wait for records counts as among all: most of them get few."""
 
-Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors | ReadSetSum
+_SLICE_BYTES = 48
+_URL_BYTES = 1_024
+"""What a slice of a plan, and the URL of one, count as."""
+
+_Bulky = ReadSetSum | ReadPlan | SignScan
+Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors | _Bulky
 """Changes nothing, may take long and may be answered at length."""
 
 Pushed = Delivered | Confirmed | Failed
@@ -45,6 +58,12 @@ def reply_size(message: object, limits: Limits) -> ReplySize | None:
             return ReplySize(own, min(own, _WAITING_BYTES) if wait_ms > 0 else own)
         case ListLogs() | Compare() | ReadCursors() | ReadSetSum():
             return ReplySize(_LISTING_BYTES, _LISTING_BYTES)
+        case ReadPlan(slices_max=slices_max):
+            own = _SLICE_BYTES * max(1, min(slices_max, PAGE_SLICES_MAX))
+            return ReplySize(own, own)
+        case SignScan(slices=slices):
+            own = _URL_BYTES * min(len(slices), SIGNED_SLICES_MAX)
+            return ReplySize(own, own)
         case Subscribe() | Redeem():
             return ReplySize(0, 0)
         case _:
@@ -77,7 +96,7 @@ BOLT: Final = ClientProtocol(
     subscribe=Subscribe,
     delivered=Delivered,
     pushed=frozenset(Pushed.__args__),
-    commands=frozenset({*Once.__args__, Guarded}),
+    commands=frozenset({*Once.__args__, Guarded, PlanScan, EraseGarbage}),
     reply_size=reply_size,
     repeated={},
     window=_window,

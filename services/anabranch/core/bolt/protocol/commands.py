@@ -19,6 +19,7 @@ from anabranch.core.bolt.protocol.marks import (
 )
 from anabranch.core.bolt.protocol.promotions import Promote, PromoteIf, Promotion
 from anabranch.core.bolt.protocol.receipts import Receipt
+from anabranch.core.bolt.protocol.scans import ScanCommand, ScanOutcome
 from anabranch.core.errors.refused import Refused
 from anabranch.core.quota import Quota
 from anabranch.core.types import (
@@ -71,11 +72,10 @@ every record's first origin, and a fork at a time ends before that time. 4 remem
 are requests of their own beside the other requests, and forgets refusals that may pass (see
 `requests`). 5 keeps the names of Belfast's logs, 6 those of Erwin's (see `catalogue`, also for 6).
 7 has lazy fronts, 8 fronts that come to a log later, or end. 9 knows request ids at one log only.
-10 has promotions with a condition, writer marks, and set sums of extents (see `index`).
+10 has promotions with a condition, writer marks, set sums of extents (see `index`), and scan plans.
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
-
 
 BOLT = "bolt"
 """What clients call this engine. In commands and in the state it is the empty name."""
@@ -105,9 +105,7 @@ class DeleteLog(msgspec.Struct, frozen=True, array_like=True, tag="delete"):
 
 
 class CommitObject(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
-    """The object is durable; give its records their places (AgileLog, 5.2). Idempotent on the
-    object.
-    """
+    """The object is durable; place its records (AgileLog, 5.2). Idempotent on the object."""
 
     broker: str
     object: ObjectId
@@ -321,6 +319,7 @@ Bare = (
     | Configure
     | SwapExtents
     | FrontCommand
+    | ScanCommand
 )
 Command = Bare | Guarded
 
@@ -331,9 +330,7 @@ def bare(command: Command) -> Bare:
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """What the journal holds: a command, when the leader took it, and the id that makes it
-    once-only.
-    """
+    """What the journal holds: a command, when the leader took it, and its once-only id."""
 
     at: Milliseconds
     request: bytes
@@ -419,4 +416,5 @@ class Epoch(msgspec.Struct, frozen=True, array_like=True, tag="epoch"):
     epoch: int
 
 
-Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped | FrontAnswer
+_OfOtherFiles = FrontAnswer | ScanOutcome
+Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped | _OfOtherFiles

@@ -24,9 +24,11 @@ from anabranch.core.bolt.protocol.queries import (
     Cursors,
     Listing,
     Mark,
+    PlanPage,
     Pool,
     Settled,
 )
+from anabranch.core.bolt.protocol.scans import ScanAnswer, ScanRequest
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
@@ -404,6 +406,7 @@ Control = (
     | MarkCommand
     | ReadWriters
     | ReadSetSum
+    | ScanRequest
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
@@ -448,6 +451,8 @@ Plain = (
     | AlreadyAppended
     | Writers
     | SetSum
+    | PlanPage
+    | ScanAnswer
 )
 """Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their
 own.

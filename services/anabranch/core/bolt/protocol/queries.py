@@ -5,6 +5,7 @@ import msgspec
 from anabranch.core.bolt.protocol.commands import Compact, Description, LogQuota, Receipt
 from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontConfiguration, ReadFront
 from anabranch.core.bolt.protocol.marks import ReadWriters, Writers
+from anabranch.core.bolt.protocol.scans import Plan, Plans, ScanQuery
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.errors import BadRequest
 from anabranch.core.errors.refused import Refused
@@ -62,6 +63,27 @@ class Resolved(msgspec.Struct, frozen=True, array_like=True, tag="resolved"):
     """The log's, if it has one."""
     ahead: list[Slice] = []
     """What follows the slices, as far as it was asked for and may be read."""
+
+
+class PlanPage(msgspec.Struct, frozen=True, array_like=True, tag="plan-page"):
+    """Some slices of a scan plan, in order of position."""
+
+    slices: list[Slice]
+    next: Position
+    """Where the next page begins; the plan's end if this was the last."""
+    seals: bytes = b""
+    """Eight for each slice (see `scans`); the broker adds them for the client."""
+    secret: bytes = b""
+    """From the metadata to the broker alone: what it seals with."""
+
+
+class FoundPlan(msgspec.Struct, frozen=True, array_like=True, tag="found-plan"):
+    """From the metadata to the broker alone."""
+
+    plan: Plan
+    secret: bytes
+    quotas: list[LogQuota] = []
+    """The log's, if it has one."""
 
 
 class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
@@ -274,6 +296,7 @@ Query = (
     | ReadFront
     | ReadWriters
     | ReadSetSum
+    | ScanQuery
 )
 Answer = (
     Resolved
@@ -289,5 +312,8 @@ Answer = (
     | FrontConfiguration
     | Writers
     | SetSum
+    | PlanPage
+    | FoundPlan
+    | Plans
     | Refused
 )

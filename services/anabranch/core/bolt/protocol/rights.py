@@ -7,7 +7,7 @@ the caller's own requests.
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from anabranch.core.bolt.protocol import messages
+from anabranch.core.bolt.protocol import messages, scans
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.marks import (
     AppendMarked,
@@ -32,7 +32,7 @@ from anabranch.core.rights.claims import (
 from anabranch.core.types import Kind
 from anabranch.core.wire.session import Cancel, Credit
 
-_KEPT = (messages.Append, AppendMarked, messages.Read, messages.Subscribe)
+_KEPT = (messages.Append, AppendMarked, messages.Read, messages.Subscribe, scans.SignScan)
 
 
 class BoltRights:
@@ -147,5 +147,12 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     ReleaseWriter: _on(Verb.APPEND),
     ReadWriters: _writers,
     messages.Order: _on(Verb.ORDER),
+    scans.PlanScan: _on(Verb.READ),
+    scans.RenewPlan: _on(Verb.READ),
+    scans.EndPlan: _on(Verb.READ),
+    scans.ReadPlan: _on(Verb.READ),
+    scans.SignScan: _on(Verb.READ),
+    scans.ListPlans: lambda _: (POOL,),
+    scans.EraseGarbage: lambda _: (POOL,),
     messages.Guarded: lambda each: (POOL, *needs(each.message)),
 }

@@ -35,9 +35,11 @@ from anabranch.core.bolt.protocol.queries import (
     Slice,
     Survey,
 )
+from anabranch.core.bolt.protocol.scans import FindPlan, ListPlans, ReadPlan
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.scans import plans
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
 from anabranch.core.limits import MIB
 from anabranch.core.types import Kind, LogId, Position
@@ -276,4 +278,7 @@ _ANSWER: dict[type, Callable[..., Answer]] = {
     Compare: _compare,
     ReadWriters: writers.read,
     ReadSetSum: _set_sum,
+    ReadPlan: plans.read,
+    FindPlan: plans.find,
+    ListPlans: plans.listed,
 }

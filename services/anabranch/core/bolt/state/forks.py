@@ -318,7 +318,7 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
             forest.tails.cut(log.place)
     for log, _ in doomed:
         replica.remove(log)
-        replica.references.dropped(log.index.object, replica.at)
+        replica.references.dropped(log.index.object, replica.at, log.index.length)
         refusal = Refused.of(Squashed(log.name, reason, parent.name if parent else "no log"))
         forest.bury(Tombstone(log.id, log.name, refusal, replica.at, log.owner))
     if parent is None:

@@ -14,9 +14,11 @@ from anabranch.core.bolt.logs import writers
 from anabranch.core.bolt.logs.forest import Log, subtree
 from anabranch.core.bolt.logs.index import COLUMNS
 from anabranch.core.bolt.logs.lineage import Lineage, Segment, descend, segments
+from anabranch.core.bolt.logs.scan_plans import plan_name
 from anabranch.core.bolt.protocol.commands import Committed, Sequenced
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.records.set_sum import UNKNOWN
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position
 
@@ -225,6 +227,23 @@ def references(replica: Replica) -> Iterator[Breach]:
             yield "", f"object {object:x} is counted, and in no extent"
 
 
+def plans(replica: Replica) -> Iterator[Breach]:
+    """Scan plans are in the order of their times, and what is measured is garbage, or in use."""
+    live = [each.plan for each in replica.plans.live.values()]
+    if [plan.began for plan in live] != sorted(plan.began for plan in live):
+        yield "", "scan plans aren't in the order in which they were made"
+    for plan in live:
+        if not 0 <= plan.start <= plan.end or plan.began > min(replica.at, plan.expires):
+            yield plan.name, f"scan plan {plan_name(plan.id)} has an impossible range or time"
+    if len(live) > replica.limits.plans_max:
+        yield "", f"there are {len(live)} scan plans"
+    references = replica.references
+    used = referenced(replica) if references.sizes else set[int]()
+    for object in references.sizes:
+        if object not in references.garbage and object not in used:
+            yield "", f"object {object:x} is measured, and neither garbage nor in use"
+
+
 def expiry(replica: Replica) -> Iterator[Breach]:
     """Every fork with a time to live will be looked at when it ends (spec D7)."""
     waiting = set(replica.expiring)
@@ -323,6 +342,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "D7": expiry,
     "R3": placement,
     "cursors": cursors,
+    "plans": plans,
     "owners": owners,
     "engines": engines,
     "fronts": fronts,

@@ -76,7 +76,9 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
             added, result = _sequence_front(replica, log, row, command.object, at)
         extents += added
         results.append(result)
-    replica.references.created(command.object, extents, at)
+    # Of one that was refused whole; the common case doesn't pay for it.
+    size = 0 if extents else sum(batch.length for row in command.rows for batch in row.batches)
+    replica.references.created(command.object, extents, at, size)
     quotas = told(forest, (row.log for row in command.rows)) if forest.quotas else []
     committed = Committed(results, quotas)
     broker.remember(command.object, command.number, committed)

@@ -3,8 +3,10 @@
 import heapq
 
 from anabranch.core.bolt.logs.forest import Forest, Log, replay
+from anabranch.core.bolt.logs.scan_plans import ScanPlans
 from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt
 from anabranch.core.bolt.protocol.compaction import Swapped
+from anabranch.core.bolt.protocol.scans import SCANS_FORMAT
 from anabranch.core.bolt.state.placement import Placement
 from anabranch.core.bolt.state.references import References
 from anabranch.core.bolt.state.requests import RememberedAppends, Requests
@@ -54,6 +56,7 @@ class Replica:
         self.limits = limits
         self.forest = Forest(limits)
         self.references = References()
+        self.plans = ScanPlans()
         self.placement = Placement(limits.spare_brokers_max)
         self.format = 0
         """What a member must know at least to lead."""
@@ -70,6 +73,10 @@ class Replica:
         self.at: Milliseconds = 0
         """The latest leader's time seen; every age is measured against it."""
         self.applied = 0
+
+    def raise_format(self, known: int) -> None:
+        self.format = known
+        self.references.measures = known >= SCANS_FORMAT
 
     def limit(self, values: dict[str, int]) -> None:
         """Judge commands by these limits from here on."""

@@ -34,7 +34,8 @@ def release(replica: Replica, log: Log) -> None:
     while each is not None and each.start:
         index = each.index
         if len(index) and index.first[0] < each.start:
-            replica.references.dropped(index.drop_below(needed_from(each)), replica.at)
+            objects, lengths = index.drop_below(needed_from(each))
+            replica.references.dropped(objects, replica.at, lengths)
         each = each.parent
 
 

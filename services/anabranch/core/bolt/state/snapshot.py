@@ -1,6 +1,4 @@
-"""The whole replica as bytes and back. Equal replicas give equal bytes (B12); caches are left
-out.
-"""
+"""The whole replica as bytes and back. Equal replicas give equal bytes (B12), without caches."""
 
 from array import array
 from collections import deque
@@ -12,6 +10,7 @@ from anabranch.core.bolt.logs.forest import Family, Log, Shift, Tombstone
 from anabranch.core.bolt.logs.front import Era, Front, Listed
 from anabranch.core.bolt.logs.index import COLUMNS, Index
 from anabranch.core.bolt.logs.marks import SavedWriter
+from anabranch.core.bolt.logs.scan_plans import SavedPlans
 from anabranch.core.bolt.protocol.commands import (
     Committed,
     EngineSettings,
@@ -179,6 +178,7 @@ class _Image(_Part, frozen=True):
     request_digests: list[tuple[bytes, int]] = []
     append_digests: list[tuple[int, int]] = []
     append_logs: list[tuple[int, int]] = []
+    plans: SavedPlans = SavedPlans()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -220,6 +220,7 @@ def save(replica: Replica) -> bytes:
             request_digests=list(replica.requests.digests()),
             append_digests=append_digests,
             append_logs=append_logs,
+            plans=replica.plans.save(replica.references.sizes),
         )
     )
 
@@ -235,9 +236,8 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.applied = image.applied
     replica.next_id = image.next_id
     replica.broker_epochs = image.broker_epochs
-    families = [
-        Family(id, root) for id, root in zip(_family_ids(image), image.families, strict=True)
-    ]
+    ids = _family_ids(image)
+    families = [Family(id, root) for id, root in zip(ids, image.families, strict=True)]
     for saved in image.logs:
         _load_log(replica, saved, families)
     for saved in image.logs:
@@ -249,6 +249,7 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.references.counts = dict(image.counts)
     replica.references.garbage = dict(image.garbage)
     replica.references.shared = dict.fromkeys(image.shared)
+    replica.references.sizes = replica.plans.load(image.plans)
     for broker in image.brokers:
         record = replica.brokers[broker.name] = BrokerRecord(broker.epoch)
         record.committed = dict(broker.committed)
@@ -260,7 +261,7 @@ def load(content: bytes, limits: Limits) -> Replica:
     replica.appends.load(image.appends, image.append_digests, image.append_logs)
     replica.expiring = image.expiring
     replica.limit(image.limits)
-    replica.format = image.format
+    replica.raise_format(image.format)
     replica.guards = image.guards
     if image.family_ids or image.placement.seats:
         _load_placement(replica.placement, image.placement)
@@ -312,8 +313,8 @@ def _load_placement(placement: Placement, saved: _Placement) -> None:
 
 
 def _save_broker(name: str, broker: BrokerRecord) -> _Broker:
-    committed = list(broker.committed.items())
-    return _Broker(name, broker.epoch, committed, broker.highest, broker.swapped)
+    made = name, broker.epoch, list(broker.committed.items()), broker.highest, broker.swapped
+    return _Broker(*made)
 
 
 def _save_log(replica: Replica, log: Log, families: dict[Family, int]) -> _Log:

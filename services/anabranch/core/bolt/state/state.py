@@ -43,6 +43,13 @@ from anabranch.core.bolt.protocol.compaction import SwapExtents
 from anabranch.core.bolt.protocol.fronts import ConfigureFront, EndFront, LeadFront, OpenFront
 from anabranch.core.bolt.protocol.marks import CompleteVersion, ReleaseWriter
 from anabranch.core.bolt.protocol.queries import Answer, Query
+from anabranch.core.bolt.protocol.scans import (
+    BeginPlan,
+    EndPlan,
+    EraseGarbage,
+    LapsePlans,
+    RenewPlan,
+)
 from anabranch.core.bolt.state import (
     answers,
     catalogue,
@@ -55,6 +62,7 @@ from anabranch.core.bolt.state import (
 )
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.bolt.state.requests import is_kept
+from anabranch.core.bolt.state.scans import plans
 from anabranch.core.errors import (
     AnabranchError,
     BadRequest,
@@ -166,7 +174,7 @@ def _even_out(replica: Replica, broker: str) -> None:
 
 def _raise_format(replica: Replica, command: RaiseFormat) -> Done:
     assert command.format >= 0
-    replica.format = max(replica.format, command.format)
+    replica.raise_format(max(replica.format, command.format))
     return Done()
 
 
@@ -224,4 +232,9 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     EndFront: fronts.end_front,
     CompleteVersion: writers.complete,
     ReleaseWriter: writers.release,
+    BeginPlan: plans.begin,
+    RenewPlan: plans.renew,
+    EndPlan: plans.end,
+    LapsePlans: plans.lapse,
+    EraseGarbage: plans.erase,
 }  # pyright: ignore[reportAssignmentType]

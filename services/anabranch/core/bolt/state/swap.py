@@ -38,7 +38,8 @@ def swap(replica: Replica, command: SwapExtents) -> Swapped:
     log = replica.forest.logs.get(command.log)
     why = _obstacle(replica, command, log)
     if log is None or why:
-        replica.references.created(command.object, 0, replica.at)
+        size = sum(joined.length for joined in command.joined)
+        replica.references.created(command.object, 0, replica.at, size)
         outcome = Swapped(0, why)
     else:
         _swap(replica, log, command)
@@ -144,10 +145,10 @@ def _swap(replica: Replica, log: Log, command: SwapExtents) -> None:
         total = _sum(index, first, copies) if replica.format >= SUMS_FORMAT else UNKNOWN
         rows.append(index.first[first], count, *place, index.at[first], total)
     assert len(rows) == len(command.joined), "each new extent takes the place of some"
-    replaced = index.object[since:end]
+    replaced, lengths = index.object[since:end], index.length[since:end]
     index.replace(since, end, rows)
     replica.references.created(command.object, len(rows), replica.at)
-    replica.references.dropped(replaced, replica.at)
+    replica.references.dropped(replaced, replica.at, lengths)
 
 
 def _sum(index: Index, first: int, extents: list[Copied]) -> int:

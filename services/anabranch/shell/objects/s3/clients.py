@@ -17,6 +17,7 @@ from obstore.store import S3Store
 
 from anabranch.core.errors import AccessDenied
 from anabranch.shell.net.tls import TlsSettings, check_files
+from anabranch.shell.objects.s3.presigning import Keys
 from anabranch.shell.objects.s3.settings import S3Settings
 
 if TYPE_CHECKING:
@@ -79,6 +80,21 @@ def administrative(settings: S3Settings, attempts_max: int = ATTEMPTS_MAX) -> "S
     return session.client(
         "s3", endpoint_url=settings.endpoint, verify=settings.ca_file, config=config
     )
+
+
+class Lent:
+    """The keys that readers' URLs are signed with, as they are now: those of a role are renewed."""
+
+    def __init__(self, settings: S3Settings) -> None:
+        self._given = Keys(settings.access_key or "", settings.secret_key or "")
+        self._found = None if self._given.access else _session(settings).get_credentials()
+
+    def keys(self) -> Keys:
+        """Takes a thread: to renew them may ask others."""
+        if self._found is None:
+            return self._given
+        found = self._found.get_frozen_credentials()
+        return Keys(found.access_key or "", found.secret_key or "", found.token or "")
 
 
 def content(body: bytes) -> dict[str, Any]:

@@ -5,6 +5,7 @@ attempt. So each carries a mark, drawn anew for every `put`: what is there with 
 and whole, because the store keeps objects whole or not at all.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,12 +16,13 @@ from obstore import list as list_objects  # pyright: ignore[reportUnknownVariabl
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.core.health import Standing
 from anabranch.core.machine import Buffer
-from anabranch.core.types import Nanoseconds
+from anabranch.core.types import Milliseconds, Nanoseconds
 from anabranch.ports import StoredObject
 from anabranch.shell.net.reload import Renewed
 from anabranch.shell.objects.folder import NAME
-from anabranch.shell.objects.s3.clients import hot
+from anabranch.shell.objects.s3.clients import Lent, hot
 from anabranch.shell.objects.s3.meter import Kind, Meter
+from anabranch.shell.objects.s3.presigning import presigned
 from anabranch.shell.objects.s3.responses import Fault, Verdict
 from anabranch.shell.objects.s3.retries import Asking
 from anabranch.shell.objects.s3.settings import S3Settings
@@ -58,6 +60,7 @@ class S3Store:
         self._hot = Renewed(trusted, partial(hot, settings), log)
         self._asking = Asking(settings, self.meter, Trace(log, on=settings.trace), log, now)
         self._uploads = Uploads(settings, self.meter)
+        self._lent: Lent | None = None
 
     @property
     def standing(self) -> Standing:
@@ -133,8 +136,20 @@ class S3Store:
                 return sorted(found, key=lambda each: each.name)
             after = page[-1].name
 
+    async def sign(
+        self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
+    ) -> Sequence[str]:
+        return await asyncio.to_thread(self._sign, ranges, valid_ms)
+
     async def close(self) -> None:
         await self._uploads.close()
+
+    def _sign(
+        self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
+    ) -> Sequence[str]:
+        if self._lent is None:
+            self._lent = Lent(self._settings)
+        return presigned(self._settings, self._lent.keys(), ranges, valid_ms, self._now())
 
     async def _create(self, call: Call, parts: Sequence[Buffer], size: int, mark: str) -> None:
         name = call.name

@@ -48,9 +48,10 @@ def test_a_run_ends_where_the_parent_has_a_record(extents: list[tuple[int, int]]
 def test_what_is_dropped_still_counts(extents: list[tuple[int, int]], below: int) -> None:
     index, holders = built(extents)
     whole, _ = built(extents)
-    gone = index.drop_below(below)
+    gone, lengths = index.drop_below(below)
     ends = [len(holders) - holders[::-1].index(number) for number in range(len(extents))]
-    assert gone == [number for number, end in enumerate(ends) if end <= below]
+    assert [*gone] == [number for number, end in enumerate(ends) if end <= below]
+    assert [*lengths] == [*whole.length[: len(gone)]]
     for position in range(below, len(holders) + 1):
         assert index.count_before(position) == whole.count_before(position)
     assert index.records == whole.records
@@ -80,7 +81,7 @@ def test_a_long_log_is_not_moved_for_every_extent_that_is_trimmed() -> None:
     moved = 0
     for below in range(1, 2 * LONG + 1):
         before = len(index)
-        gone = index.drop_below(below)
+        gone, _ = index.drop_below(below)
         moved += len(index) if gone else 0
         assert len(index) == before - len(gone)
         assert index.records == 2 * LONG

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from tests.unit.described import described
 
-from anabranch.core.bolt.protocol import messages
+from anabranch.core.bolt.protocol import messages, scans
 from anabranch.core.bolt.protocol.commands import EngineSettings, Receipt
 from anabranch.core.bolt.protocol.fronts import FrontEpoch, OpenFront
 from anabranch.core.bolt.protocol.messages import ClientMessage
@@ -26,6 +26,7 @@ from anabranch.core.wire.session import Cancel
 
 A, B = LogId(1), LogId(2)
 ONCE = b"r"
+PLAN = scans.PlanId(7)
 OWNER = "k8s/shop/Fork/what-if/6f9619ff"
 ODD = "k8s/shop/Fork/what-if/6f9619ff/more"
 """Listed among the owners of the namespace shop, and no resource's."""
@@ -99,6 +100,13 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
             [(Subject(POOLS), "update"), (A, "delete")],
         ),
         (messages.Order(OpenFront(A, FrontEpoch(1, 0))), [(A, "order")]),
+        (scans.PlanScan(A, ONCE, 1), [(A, "read")]),
+        (scans.RenewPlan(A, PLAN, 1), [(A, "read")]),
+        (scans.EndPlan(A, PLAN), [(A, "read")]),
+        (scans.ReadPlan(A, PLAN, 0, 1), [(A, "read")]),
+        (scans.SignScan(A, PLAN, []), [(A, "read")]),
+        (scans.ListPlans(), [(Subject(POOLS), "update")]),
+        (scans.EraseGarbage(ONCE), [(Subject(POOLS), "update")]),
         (messages.Survey(), []),
         (messages.ListBrokers(), []),
         (messages.Ping(), []),

@@ -38,6 +38,15 @@ from anabranch.core.bolt.protocol.fronts import (
     LeadFront,
     OpenFront,
 )
+from anabranch.core.bolt.protocol.scans import (
+    AS_FAR,
+    BeginPlan,
+    EndPlan,
+    EraseGarbage,
+    LapsePlans,
+    PlanId,
+    RenewPlan,
+)
 from anabranch.core.limits import Limits
 from anabranch.core.quota import Quota
 from anabranch.core.sequencing.view import Ballot, View
@@ -65,6 +74,8 @@ FRONTED: dict[str, int] = {
 """Of these, where logs have lazy fronts."""
 COMPACTED: dict[str, int] = {"copy": 12, "swap": 12}
 """And of these, where extents are compacted."""
+PLANNED: dict[str, int] = {**COMPACTED, "plan": 8, "renew": 4, "end_plans": 4}
+"""And of these, where scans are planned."""
 
 """Weights of the calls, and of a hundred forks how many are severed."""
 
@@ -122,6 +133,9 @@ class Walk:
             self.open_front: 0,
             self.lead_front: 0,
             self.set_appends: 0,
+            self.plan: 0,
+            self.renew: 0,
+            self.end_plans: 0,
         }
         weights = {call: self.temper.get(call.__name__, often) for call, often in usual.items()}
         if len(naive.logs) > LOGS_MAX:
@@ -332,6 +346,40 @@ class Walk:
             self.twins.swap(self.copied)
             self.copied = None
 
+    def plan(self) -> None:
+        log, chance = self.any_log(), self.chance
+        start, end = (
+            chance.choice((AS_FAR, AS_FAR, chance.randrange(-2, len(log.records) + 2)))
+            for _ in range(2)
+        )
+        command = BeginPlan(
+            plan=PlanId(1 + chance.getrandbits(62)),
+            secret=chance.randbytes(16),
+            log=log.id if chance.random() < 0.95 else self.any_id(),
+            lease_ms=chance.choice((20, 200, 600_000)),
+            start=start,
+            end=end,
+            speculative=chance.random() < 0.4,
+            by="walk",
+        )
+        self.twins.apply(command)
+
+    def any_plan(self) -> tuple[LogId, PlanId]:
+        live = [(plan.log, id) for id, plan in self.twins.naive.plans.live.items()]
+        return self.chance.choice([*live, (self.any_id(), PlanId(1))])
+
+    def renew(self) -> None:
+        self.twins.apply(RenewPlan(*self.any_plan(), self.chance.choice((20, 200))))
+
+    def end_plans(self) -> None:
+        draw, live = self.chance.random(), [*self.twins.naive.plans.live]
+        if draw < 0.5:
+            self.twins.apply(EndPlan(*self.any_plan()))
+        elif draw < 0.95:
+            self.twins.apply(LapsePlans(live, held_too_much=draw < 0.55))
+        else:
+            self.twins.apply(EraseGarbage())
+
     def glance(self) -> None:
         """Read a part of one log: what look-ups keep is at times far behind."""
         own = [log for log in self.twins.naive.logs.values() if not log.engine]
@@ -357,6 +405,14 @@ def test_any_history_gives_every_log_the_records_that_copied_lists_have(seed: in
 def test_any_history_in_which_extents_are_compacted_gives_the_same(seed: int) -> None:
     twins = _play(seed, COMPACTED)
     assert twins.copies, "some were copied"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pages_of_a_plan_name_the_records_that_were_planned_whatever_comes_between(
+    seed: int,
+) -> None:
+    twins = _play(seed, PLANNED)
+    assert twins.state.replica.plans.live or twins.state.replica.plans.ended
 
 
 @pytest.mark.parametrize("seed", range(12))

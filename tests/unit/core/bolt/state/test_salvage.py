@@ -155,7 +155,7 @@ def test_records_of_a_log_that_is_gone_or_takes_none_get_one_of_their_own() -> N
     held = stored.state.replica.forest.names["orders--held"].id
     stored.apply(ForkLog(orders, Kind.CONTINUOUS, "undecided", promotable=True))
     fork = stored.apply(ForkLog(gone, Kind.CONTINUOUS, "squashed"))
-    stored.apply(Squash(fork.id))  # pyright: ignore[reportAttributeAccessIssue]
+    stored.apply(Squash(fork.id))  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
     squashed = LogId(held + 2)
     object = stored.write({held: [batch(b"2")], squashed: [batch(b"3")]})
     salvage = Salvage(stored.state)

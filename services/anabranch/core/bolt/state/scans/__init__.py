@@ -1,0 +1,1 @@
+"""Scan plans: what may be read from the store without brokers, and is kept for it."""

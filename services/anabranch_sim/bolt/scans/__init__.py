@@ -1,0 +1,1 @@
+"""Scans in the simulation: who plans them, what plans mean, and both compared."""
