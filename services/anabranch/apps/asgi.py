@@ -3,15 +3,17 @@
 import asyncio
 import socket
 import ssl
+from functools import partial
 from typing import Any
 
 import msgspec
 import uvicorn
 from httptools import HttpParserError, HttpParserUpgrade
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from anabranch.core.budget import EVERYBODY, Budget
 from anabranch.core.errors import Overloaded
+from anabranch.shell.net.handshake import secured
 from anabranch.shell.net.room import Room
 from anabranch.shell.server.budgets import Budgets
 
@@ -101,7 +103,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self._head_alarm is not None:
             self._head_bytes += len(data)
         try:
-            self.parser.feed_data(data)
+            self.parser.feed_data(data)  # pyright: ignore[reportOptionalMemberAccess] - is open
         except HttpParserUpgrade:
             # It has been taken for a request without the upgrade.
             pass
@@ -114,7 +116,8 @@ class BoundedHttp(HttpToolsProtocol):
             self.transport.abort()
 
     def on_message_begin(self) -> None:
-        answered = self.cycle is None or self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle
+        answered = cycle is None or cycle.response_complete
         if not answered and len(self.pipeline) + 1 >= self.pipelined_max:
             self._overrun = True
             self.cycle.keep_alive = False
@@ -162,11 +165,16 @@ class AsgiServer:
         room: Room,
         protocol: type[BoundedHttp] = BoundedHttp,
     ) -> None:
-        self._tls = tls
+        counted = type("CountedHttp", (protocol,), {"room": room})
+
+        def made(**given: Any) -> asyncio.Protocol:
+            return secured(partial(counted, **given), tls, room)()
+
+        self._room = room
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=type("CountedHttp", (protocol,), {"room": room}),
+                http=made,  # pyright: ignore[reportArgumentType] - called, as a class is
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -188,7 +196,6 @@ class AsgiServer:
         self._sockets = [listener]
         config = self._server.config
         config.load()
-        config.ssl = self._tls
         self._server.lifespan = config.lifespan_class(config)
         await self._server.startup(sockets=self._sockets)
         self._serving = asyncio.create_task(self._server.main_loop())
@@ -200,6 +207,7 @@ class AsgiServer:
         # The application is told first, so that what it streams ends and isn't waited for.
         await self._server.lifespan.shutdown()
         await self._serving
+        self._room.clear()
         await self._server.shutdown(sockets=self._sockets)
 
 

@@ -60,7 +60,8 @@ class Room:
             self._endable.pop(newcomer, None)
             self._connections.give(self._who, 1)
 
-    def end_all(self) -> None:
-        for newcomer in list(self._counted):
+    def clear(self) -> None:
+        """End all that may be ended."""
+        for newcomer in list(self._endable):
             self.leave(newcomer)
             newcomer.make_way()
