@@ -1,5 +1,6 @@
 """The note of how far a journal went: what is read of it, whatever a crash left."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,3 +140,11 @@ def test_it_is_as_prompt_as_its_journal_until_the_note_is_to_be_synced(
     assert not journal.prompt
     journal.append([b"x"])
     assert journal.prompt
+
+
+def test_a_pipe_in_the_place_of_a_note_keeps_nobody_waiting(
+    file: WatermarkFile, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(StorageFailed, match="isn't a regular file"):
+        file.read()
