@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from anabranch.core.errors import JournalBehind, JournalCorrupt, StorageFailed, StorageFull
+from anabranch.core.errors import (
+    JournalBehind,
+    JournalCorrupt,
+    NoteDamaged,
+    StorageFailed,
+    StorageFull,
+)
 from anabranch.ports import Disk, Recovered
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
@@ -120,8 +126,10 @@ def test_a_note_without_an_intact_line_is_not_taken_for_none(
 ) -> None:
     noted.close()
     (tmp_path / FILE).write_bytes(b"")
-    with pytest.raises(StorageFailed):
+    with pytest.raises(NoteDamaged) as refused:
         file.read()
+    assert "Put it back from a back-up" in refused.value.message
+    assert "device" not in refused.value.message
 
 
 def test_it_is_as_prompt_as_its_journal_until_the_note_is_to_be_synced(
