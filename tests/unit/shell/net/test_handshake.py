@@ -39,7 +39,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> TlsSettings:
 
 def run(loop: str, scene: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(10):
             await scene()
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
@@ -67,8 +67,10 @@ async def frames(budgets: Budgets, ours: TlsSettings) -> AsyncGenerator[int]:
     server = FrameServer(Limits(), budgets=budgets)
     listener = await process.listener("127.0.0.1", 0)
     await server.take_over(listener, context(ours))
-    yield listener.getsockname()[1]
-    await server.stop()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        await server.stop()
 
 
 @asynccontextmanager
@@ -78,8 +80,10 @@ async def mesh(budgets: Budgets, ours: TlsSettings) -> AsyncGenerator[int]:
     listener = await process.listener("127.0.0.1", 0)
     peers.start(lambda node, event: None)
     await peers.listen(listener, context(ours), room=Room(budgets.connections))
-    yield listener.getsockname()[1]
-    await peers.stop()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        await peers.stop()
 
 
 async def nothing(scope: Any, receive: Any, send: Any) -> None:
@@ -91,8 +95,10 @@ async def nothing(scope: Any, receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def http(budgets: Budgets, ours: TlsSettings) -> AsyncGenerator[int]:
     server = http_server(nothing, context(ours), budgets)
-    yield await server.start("127.0.0.1", 0)
-    await server.stop()
+    try:
+        yield await server.start("127.0.0.1", 0)
+    finally:
+        await server.stop()
 
 
 @pytest.mark.parametrize("port", [frames, mesh, http])
@@ -102,15 +108,17 @@ def test_strangers_in_a_handshake_make_room_for_the_next_ones(
     async def scene() -> None:
         budgets = Budgets(Limits(), LIMIT)
         async with port(budgets, ours) as number:
-            silent = [await asyncio.open_connection("127.0.0.1", number) for _ in range(2 * LIMIT)]
+            callers = [await asyncio.open_connection("127.0.0.1", number) for _ in range(2 * LIMIT)]
             kept = LIMIT // 2
-            for reader, _ in silent[:-kept]:
-                assert await reader.read() == b"", "the oldest made room"
-            assert budgets.connections.used == kept
-            _, writer = await dial(number, ours)
-            assert budgets.connections.used == kept, "one more made room for that"
-            for _, each in [*silent, (None, writer)]:
-                each.transport.abort()
+            try:
+                await until(lambda: budgets.connections.used == kept)
+                for reader, _ in callers[:-kept]:
+                    assert await reader.read() == b"", "the oldest made room"
+                callers.append(await dial(number, ours))
+                assert budgets.connections.used == kept, "one more made room for that"
+            finally:
+                for _, writer in callers:
+                    writer.transport.abort()
             await until(lambda: budgets.connections.used == 0)
 
     run("uvloop", scene)
@@ -132,8 +140,10 @@ async def echoing(room: Room, ours: TlsSettings) -> AsyncGenerator[int]:
     loop = asyncio.get_running_loop()
     made = secured(Echo, context(ours), room)
     listener = await loop.create_server(made, "127.0.0.1", 0)
-    yield listener.sockets[0].getsockname()[1]
-    listener.close()
+    try:
+        yield listener.sockets[0].getsockname()[1]
+    finally:
+        listener.close()
 
 
 @pytest.mark.parametrize("loop", LOOPS)
