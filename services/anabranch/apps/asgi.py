@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import uvicorn
@@ -116,7 +116,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.transport.abort()
 
     def on_message_begin(self) -> None:
-        cycle: RequestResponseCycle | None = self.cycle
+        cycle = cast("RequestResponseCycle | None", self.cycle)
         answered = cycle is None or cycle.response_complete
         if not answered and len(self.pipeline) + 1 >= self.pipelined_max:
             self._overrun = True

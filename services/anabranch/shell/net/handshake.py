@@ -61,7 +61,7 @@ class Handshake(asyncio.Protocol):
             return
         tls = cast("asyncio.BufferedProtocol", follower)
         while came:
-            buffer = tls.get_buffer(len(came))
+            buffer = memoryview(tls.get_buffer(len(came)))
             size = min(len(buffer), len(came))
             buffer[:size] = came[:size]
             tls.buffer_updated(size)
