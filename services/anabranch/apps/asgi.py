@@ -3,13 +3,18 @@
 import asyncio
 import socket
 import ssl
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from httptools import HttpParserError, HttpParserUpgrade
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from anabranch.core.budget import EVERYBODY, Budget
 from anabranch.core.errors import Overloaded
+from anabranch.shell.net.handshake import secured
+from anabranch.shell.net.room import Room
 from anabranch.shell.server.budgets import Budgets
 
 _DRAIN_S = 5
@@ -21,65 +26,39 @@ _IDLE_S = 30
 """How long a connection is kept between two requests."""
 
 
-HTTP, PROBES = "(http)", "(probes)"
-"""Listeners, as principals of a process's connections: who comes isn't known before a request."""
+PIPELINED_MAX = 16
+"""Requests of one connection that may wait behind the one that is being answered, with it."""
+PROBE_CONNECTIONS = 64
+"""Those of the probes' port, which nobody else can take: who watches a process gets through to it
+however many others hold all of its connections.
+"""
+
+_HTTP = "(http)"
+"""All who come over HTTP, as a principal of a process's connections: who comes isn't known before
+a request.
+"""
 
 
-class Listener:
-    """One port's part of the connections of a process."""
-
-    def __init__(self, who: str, budgets: Budgets | None) -> None:
-        self._who = who
-        self._budgets = budgets
-        self._idle: dict[BoundedHttp, None] = {}
-
-    def enter(self, connection: "BoundedHttp") -> bool:
-        """Somebody idle makes room; false if nobody does."""
-        if not self._take():
-            if not self._idle:
-                return False
-            oldest = next(iter(self._idle))
-            self.leave(oldest)
-            oldest.transport.abort()
-            if not self._take():
-                return False
-        connection.entered = True
-        self._idle[connection] = None
-        return True
-
-    def leave(self, connection: "BoundedHttp") -> None:
-        self._idle.pop(connection, None)
-        if connection.entered and self._budgets is not None:
-            self._budgets.give(self._budgets.connections, self._who, 1)
-        connection.entered = False
-
-    def busy(self, connection: "BoundedHttp") -> None:
-        self._idle.pop(connection, None)
-
-    def idle(self, connection: "BoundedHttp") -> None:
-        if connection.entered:
-            self._idle[connection] = None
-
-    def refusal(self) -> bytes:
-        """An answer without a request, and the end."""
-        limit = self._budgets.connections.limit if self._budgets else 0
-        error = Overloaded("connections", limit, "connections_max")
-        told = {"status": 503, "code": error.code, "detail": error.message, "facts": error.facts}
-        body = msgspec.json.encode(told)
-        return b"\r\n".join(
-            (
-                b"HTTP/1.1 503 Service Unavailable",
-                b"Content-Type: application/problem+json",
-                b"Content-Length: %d" % len(body),
-                b"Retry-After: 1",
-                b"Connection: close",
-                b"",
-                body,
-            )
+def _refusal(limit: int) -> bytes:
+    """An answer without a request, and the end."""
+    error = Overloaded("connections", limit, "connections_max")
+    told = {"status": 503, "code": error.code, "detail": error.message, "facts": error.facts}
+    body = msgspec.json.encode(told)
+    return b"\r\n".join(
+        (
+            b"HTTP/1.1 503 Service Unavailable",
+            b"Content-Type: application/problem+json",
+            b"Content-Length: %d" % len(body),
+            b"Retry-After: 1",
+            b"Connection: close",
+            b"",
+            body,
         )
+    )
 
-    def _take(self) -> bool:
-        return self._budgets is None or self._budgets.connections.take(self._who, 1)
+
+class _Overrun(Exception):
+    """A request is one too many for its connection."""
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -88,8 +67,14 @@ class BoundedHttp(HttpToolsProtocol):
     Whoever exceeds them is cut off: there is no request yet that could be answered.
     """
 
-    listener = Listener(HTTP, None)
-    entered = False
+    room: Room
+    spares_busy = True
+    """Whether a connection that is being answered is kept when others need its place."""
+    pipelined_max = PIPELINED_MAX
+    """So many requests are taken before the first of them is answered. Those are answered, and
+    then the connection is closed.
+    """
+    _overrun = False
     _head_bytes = 0
     _head_alarm: asyncio.TimerHandle | None = None
 
@@ -98,35 +83,59 @@ class BoundedHttp(HttpToolsProtocol):
     ) -> None:
         super().connection_made(transport)
         self._await_head()
-        if not self.listener.enter(self):
-            transport.write(self.listener.refusal())
+        if not self.room.enter(self):
+            transport.write(_refusal(self.room.limit))
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_done()
-        self.listener.leave(self)
+        self.room.leave(self)
         super().connection_lost(exc)
 
+    def make_way(self) -> None:
+        self.transport.abort()
+
     def data_received(self, data: bytes) -> None:
+        """As uvicorn's, without its lines in the log about what strangers send."""
+        self._unset_keepalive_if_required()
+        if self._overrun:
+            return
         if self._head_alarm is not None:
             self._head_bytes += len(data)
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)  # pyright: ignore[reportOptionalMemberAccess] - is open
+        except HttpParserUpgrade:
+            # It has been taken for a request without the upgrade.
+            pass
+        except HttpParserError:
+            if not self._overrun:
+                self.send_400_response("Invalid HTTP request received.")
+            return
         # One large piece may hold a head and its body: only a head that isn't over counts.
         if self._head_alarm is not None and self._head_bytes > _HEAD_BYTES_MAX:
             self.transport.abort()
 
     def on_message_begin(self) -> None:
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        answered = cycle is None or cycle.response_complete
+        if not answered and len(self.pipeline) + 1 >= self.pipelined_max:
+            self._overrun = True
+            self.cycle.keep_alive = False
+            # The parser stops, before it makes anything of the rest.
+            raise _Overrun
         super().on_message_begin()
         if self._head_alarm is None:
             self._await_head()
 
     def on_headers_complete(self) -> None:
         self._head_done()
-        self.listener.busy(self)
+        if self.spares_busy:
+            self.room.protect(self)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        self.listener.idle(self)
+        if not self.pipeline:
+            self.room.expose(self)
         super().on_response_complete()
 
     def _await_head(self) -> None:
@@ -139,23 +148,33 @@ class BoundedHttp(HttpToolsProtocol):
             self._head_alarm = None
 
 
+class ProbeHttp(BoundedHttp):
+    """One request and its answer. Whoever doesn't fetch the answer makes way for the next ones."""
+
+    spares_busy = False
+    pipelined_max = 1
+
+
 class AsgiServer:
     """uvicorn without its hold on the process: signals and logs are the caller's."""
 
     def __init__(
         self,
         app: Any,
-        tls: ssl.SSLContext | None = None,
-        *,
-        budgets: Budgets | None = None,
-        who: str = HTTP,
+        tls: ssl.SSLContext | None,
+        room: Room,
+        protocol: type[BoundedHttp] = BoundedHttp,
     ) -> None:
-        self._tls = tls
-        listener = Listener(who, budgets)
+        counted = type("CountedHttp", (protocol,), {"room": room})
+
+        def made(**given: Any) -> asyncio.Protocol:
+            return secured(partial(counted, **given), tls, room)()
+
+        self._room = room
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
-                http=type("CountedHttp", (BoundedHttp,), {"listener": listener}),
+                http=made,  # pyright: ignore[reportArgumentType] - called, as a class is
                 ws="none",
                 log_config=None,
                 access_log=False,
@@ -177,7 +196,6 @@ class AsgiServer:
         self._sockets = [listener]
         config = self._server.config
         config.load()
-        config.ssl = self._tls
         self._server.lifespan = config.lifespan_class(config)
         await self._server.startup(sockets=self._sockets)
         self._serving = asyncio.create_task(self._server.main_loop())
@@ -189,4 +207,15 @@ class AsgiServer:
         # The application is told first, so that what it streams ends and isn't waited for.
         await self._server.lifespan.shutdown()
         await self._serving
+        self._room.clear()
         await self._server.shutdown(sockets=self._sockets)
+
+
+def http_server(app: Any, tls: ssl.SSLContext | None, budgets: Budgets) -> AsgiServer:
+    """For clients: its connections are part of the process's."""
+    return AsgiServer(app, tls, Room(budgets.connections, _HTTP))
+
+
+def probe_server(app: Any) -> AsgiServer:
+    """For those who watch the process, with connections of its own. `app` must close each."""
+    return AsgiServer(app, None, Room(Budget(PROBE_CONNECTIONS), EVERYBODY), ProbeHttp)

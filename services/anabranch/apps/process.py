@@ -29,8 +29,8 @@ _YOUNG_OBJECTS = 10_000
 hundred appends, which are all still in hand then: it looked at each of them and found nothing.
 """
 
-_OTHER_FILES = 256
-"""The journal, objects being read and written, the libraries."""
+_OTHER_FILES = 320
+"""The journal, objects being read and written, the libraries, and the connections of probes."""
 _BACKLOG = 1_024
 
 

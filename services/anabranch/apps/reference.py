@@ -128,9 +128,12 @@ linger_ms = 5
 
 Members and brokers answer three questions over HTTP at their `probe_port`: `/healthz` (200 while
 they live), `/readyz` (200 when they are ready, else 503, with `why` not as sentences) and
-`/metrics` ([which there are](metrics.md)). At SIGTERM they finish what they have in hand, within
-`drain_ms`: a leader hands over, a broker has its logs placed elsewhere first. A second signal ends
-them at once.
+`/metrics` ([which there are](metrics.md)). Each question takes a connection of its own, of which
+64 may be open at once beside all others of the process; the oldest makes room for a new one. Ten
+pages of metrics are rendered at once, and then one a second: until then the last one is repeated.
+
+At SIGTERM they finish what they have in hand, within `drain_ms`: a leader hands over, a broker has
+its logs placed elsewhere first. A second signal ends them at once.
 """
 
 _TABLE = """

@@ -17,7 +17,7 @@ import msgspec
 import uvloop
 
 from anabranch.apps import process
-from anabranch.apps.asgi import AsgiServer
+from anabranch.apps.asgi import http_server
 from anabranch.apps.check import journal_behind
 from anabranch.apps.embedded.engine import Surroundings
 from anabranch.apps.embedded.folders import Folders
@@ -267,7 +267,7 @@ async def _listen(
     if app is not None and settings.http_port >= 0:
         embedded = replace(embedded, frames=process.reached_at(settings.host, port))
         await stack.enter_async_context(embedded.behind)
-        front = AsgiServer(app(embedded), budgets=embedded.budgets)
+        front = http_server(app(embedded), None, embedded.budgets)
         http_port = await process.bound(front.start, settings.host, settings.http_port)
         stack.push_async_callback(front.stop)
         http = process.address(settings.host, http_port)

@@ -124,8 +124,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Subscriptions of one broker."""
 
     connections_max: int = 10_000
-    """Open connections of one process, frames, HTTP and probes together. Fewer where the system
-    allows fewer open files.
+    """Open connections of one process, frames, HTTP and other nodes that haven't greeted together.
+    Fewer where the system allows fewer open files. Probes have 64 of their own.
     """
 
     name_chars_max: int = 120

@@ -11,6 +11,7 @@ from anabranch.ports import Authority
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.server.budgets import Budgets
 from anabranch.shell.telemetry.http_meter import HttpMeter
+from anabranch.shell.telemetry.metrics import KeptPage
 
 
 class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,5 +51,7 @@ class Front:
         self.names: dict[LogId, str] = {}
         """Of logs that records came from; they never change, and ids are never used again."""
 
-    def metrics(self) -> bytes:
+        self.metrics = KeptPage(self._metrics)
+
+    def _metrics(self) -> bytes:
         return self.backend.metrics() + self.meter.render()

@@ -10,7 +10,7 @@ from pathlib import Path
 import uvloop
 
 from anabranch.apps import process
-from anabranch.apps.asgi import PROBES, AsgiServer
+from anabranch.apps.asgi import http_server, probe_server
 from anabranch.apps.http import application
 from anabranch.apps.http.context import FrontSettings
 from anabranch.apps.http.entry import Door
@@ -66,7 +66,7 @@ async def serve(
         budgets = Budgets(limits, process.connections_max(limits.connections_max))
         door = application(remote, front, authority, budgets)
         probes = await _probed(settings, door, stack)
-        server = AsgiServer(door, tls.listening(settings.tls, log), budgets=budgets)
+        server = http_server(door, tls.listening(settings.tls, log), budgets)
         port = await process.bound(server.start, settings.host, settings.http_port)
         stack.push_async_callback(server.stop)
         address = process.address(settings.host, port)
@@ -105,7 +105,7 @@ async def _probed(settings: GatewaySettings, door: Door, stack: AsyncExitStack) 
         ),
         metrics=front.metrics,
     )
-    server = AsgiServer(probes, budgets=front.budgets, who=PROBES)
+    server = probe_server(probes)
     port = await process.bound(server.start, settings.host, settings.probe_port)
     stack.push_async_callback(server.stop)
     return process.address(settings.host, port)

@@ -24,6 +24,7 @@ from anabranch.shell.etcd.group.election import Candidate
 from anabranch.shell.etcd.group.marker import Marker, agree
 from anabranch.shell.etcd.group.reader import JournalReader
 from anabranch.shell.net import tls
+from anabranch.shell.net.room import Room
 from anabranch.shell.peers.engines import bolt_member
 from anabranch.shell.peers.mesh import Mesh
 from anabranch.shell.runtime.driver import Host
@@ -99,7 +100,7 @@ async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
         pod.stack.push_async_callback(group.close)
         context = tls.listening(settings.peer_tls, pod.log)
         peers.start(host.post)
-        await peers.listen(place.listener, context)
+        await peers.listen(place.listener, context, room=Room(pod.budgets.connections))
         pod.stack.push_async_callback(peers.stop)
 
     return Occupant(

@@ -14,7 +14,7 @@ import msgspec
 import uvloop
 
 from anabranch.apps import process
-from anabranch.apps.asgi import PROBES, AsgiServer
+from anabranch.apps.asgi import probe_server
 from anabranch.apps.pods.base_settings import ProcessSettings
 from anabranch.apps.pods.probe import Probes, Readiness
 from anabranch.core.errors import AnabranchError, Retry, Unavailable
@@ -24,7 +24,7 @@ from anabranch.shell.runtime.clock import Clock
 from anabranch.shell.runtime.driver import Host
 from anabranch.shell.server.budgets import Budgets
 from anabranch.shell.telemetry.log import Log
-from anabranch.shell.telemetry.metrics import Bill, render
+from anabranch.shell.telemetry.metrics import Bill, KeptPage, render
 
 RELEASE = version("anabranch")
 DRAIN_MARGIN_S = 1.0
@@ -96,9 +96,9 @@ class Pod(Generic[P]):
         probes = Probes(
             failed=lambda: vitals.failed(),  # noqa: PLW0108 - who knows it isn't there yet
             readiness=vitals.readiness,
-            metrics=vitals.metrics,
+            metrics=KeptPage(vitals.metrics),
         )
-        server = AsgiServer(probes, budgets=self.budgets, who=PROBES)
+        server = probe_server(probes)
         host = self.settings.host
         found = await process.bound(server.start, host, port)
         self.stack.push_async_callback(server.stop)

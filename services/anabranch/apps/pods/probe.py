@@ -48,7 +48,12 @@ class Probes:
             return
         assert scope["type"] == "http", "nothing else is served here"
         status, kind, body = self._answer(scope["method"], scope["path"])
-        headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body))]
+        headers = [
+            (b"content-type", kind.encode()),
+            (b"content-length", b"%d" % len(body)),
+            # Nobody who stays keeps another's probes out.
+            (b"connection", b"close"),
+        ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         content = b"" if scope["method"] == "HEAD" else body
         await send({"type": "http.response.body", "body": content})

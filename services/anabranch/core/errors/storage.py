@@ -21,6 +21,17 @@ class StorageFailed(Retry):
         super().__init__(where=where, reason=reason)
 
 
+class NoteDamaged(StorageFailed):
+    """The device may be well: trying again doesn't mend the note."""
+
+    code = "note-damaged"
+    says = (
+        "{where}, which notes how far a journal went, is damaged: {reason}. Put it back from a "
+        "back-up. Without one, remove it if the journal was never put back from an older copy: "
+        "nothing checks that then"
+    )
+
+
 class DataDirLocked(Fenced):
     code = "data-dir-locked"
     says = "{path} is in use by process {pid}: stop it first, or choose another --data"

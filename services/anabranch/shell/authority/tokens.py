@@ -5,13 +5,12 @@ those who show it follow, and then the old one goes.
 """
 
 import hmac
-import os
-import stat
 from functools import partial
 
 from anabranch.core.errors import BadRequest
 from anabranch.core.rights.judge import TOKEN_BYTES_MAX
 from anabranch.shell.net.reload import Renewed
+from anabranch.shell.runtime.regular_file import read_regular
 from anabranch.shell.telemetry.log import Log
 
 TOKENS_MAX = 64
@@ -54,7 +53,7 @@ def tokens_of(given: Tokens | str | None) -> Tokens:
 def _read(file: str) -> tuple[str, ...]:
     """Raises BadRequest where there is none: nobody is let in by an empty token."""
     try:
-        text = _content(file).decode("utf-8-sig")
+        text = read_regular(file, _FILE_BYTES_MAX).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest(f"the tokens in {file}", str(error)) from None
     found = tuple(line.strip() for line in text.splitlines() if line.strip())
@@ -64,18 +63,6 @@ def _read(file: str) -> tuple[str, ...]:
         raise BadRequest(f"the tokens in {file}", f"it holds {len(found)}: {TOKENS_MAX} at most")
     if any(len(each.encode()) > TOKEN_BYTES_MAX for each in found):
         raise BadRequest(f"the tokens in {file}", f"one is longer than {TOKEN_BYTES_MAX} bytes")
-    return found
-
-
-def _content(file: str) -> bytes:
-    """Of a regular file alone: reading from a pipe would wait for its writer, and all with it."""
-    opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(opened, "rb") as content:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise BadRequest(f"the tokens in {file}", "it isn't a regular file")
-        found = content.read(_FILE_BYTES_MAX + 1)
-    if len(found) > _FILE_BYTES_MAX:
-        raise BadRequest(f"the tokens in {file}", f"it is larger than {_FILE_BYTES_MAX} bytes")
     return found
 
 

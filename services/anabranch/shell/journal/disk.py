@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from anabranch.core.errors import StorageFailed, StorageFull
 from anabranch.core.machine import Buffer
+from anabranch.shell.runtime.regular_file import open_regular
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PARTS_MAX = 1024
@@ -111,7 +112,7 @@ class RealDisk:
 
     def read(self, name: str, bytes_max: int = -1, offset: int = 0) -> bytes:
         path = self._path(name)
-        with storage(path), open(path, "rb") as file:
+        with storage(path), open_regular(path) as file:
             file.seek(offset)
             return file.read(bytes_max)
 

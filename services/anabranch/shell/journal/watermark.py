@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from anabranch.core.errors import StorageFailed, StorageFull
+from anabranch.core.errors import NoteDamaged, StorageFailed, StorageFull
 from anabranch.ports import File, Journal, PromptJournal, RecordJournal, Recovered, Replayed
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.replay import PART
@@ -54,14 +54,14 @@ class WatermarkFile:
         return f"{self._disk.where}/{self._name}"
 
     def read(self) -> Watermark | None:
-        """None if nothing was ever noted; StorageFailed if neither slot can be read."""
+        """None if nothing was ever noted. Raises NoteDamaged if neither slot is whole."""
         if not os.path.exists(self.path):
             return None
         content = self._disk.read(self._name)
         found = [_read(content[at : at + _SLOT_BYTES]) for at in (0, _SLOT_BYTES)]
         notes = [each for each in found if each is not None]
         if not notes:
-            raise StorageFailed(self.path, "neither of its two lines is intact")
+            raise NoteDamaged(self.path, "neither of its two lines is intact")
         return max(notes, key=lambda each: each.note)
 
     def create(self, mark: Watermark) -> None:

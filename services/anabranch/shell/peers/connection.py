@@ -166,6 +166,11 @@ class Line(asyncio.Protocol, Generic[M]):
         self._why = self._why or why
         self._transport.abort()
 
+    def make_way(self) -> None:
+        """Nobody has greeted, and another has come."""
+        self._counters.left_silent += 1
+        self.abort("others need its place before it has greeted")
+
     @property
     def _loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()

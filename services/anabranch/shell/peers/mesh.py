@@ -20,8 +20,10 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Event, Linked, Received
 from anabranch.core.wire.peers import Greeting, encode_greeting, first_greeting
 from anabranch.shell.authority.tokens import Tokens, tokens_of
+from anabranch.shell.net.handshake import secured
 from anabranch.shell.net.reload import Renewed
-from anabranch.shell.peers.connection import HANDSHAKE_S, Line, PeerCounters, PeerGauges
+from anabranch.shell.net.room import Room
+from anabranch.shell.peers.connection import Line, PeerCounters, PeerGauges
 from anabranch.shell.peers.dialer import PeerLink
 from anabranch.shell.peers.inbound import Inbound
 from anabranch.shell.peers.protocol import PeerProtocol
@@ -73,6 +75,7 @@ class Mesh:
         self._ways: dict[str, _Way] = {}
         self._inbound = Inbound[Any](protocol.dialer_noun)
         self._listener: asyncio.Server | None = None
+        self._room: Room | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._taken = False
         self.protocol = protocol
@@ -106,14 +109,15 @@ class Mesh:
             self._dial(address, kept=True)
         self._sweep = asyncio.get_running_loop().call_later(IDLE_S, self._sweep_up)
 
-    async def listen(self, on: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        """Let other processes dial this one at a port of their own."""
+    async def listen(
+        self, on: socket.socket, tls: ssl.SSLContext | None = None, *, room: Room
+    ) -> None:
+        """Let other processes dial this one at a port of their own, where `room` bounds those that
+        haven't greeted.
+        """
+        self._room = room
         self._listener = await asyncio.get_running_loop().create_server(
-            self._answer,
-            sock=on,
-            backlog=_BACKLOG,
-            ssl=tls,
-            ssl_handshake_timeout=HANDSHAKE_S if tls else None,
+            secured(self._answer, tls, room), sock=on, backlog=_BACKLOG
         )
 
     async def stop(self) -> None:
@@ -121,6 +125,8 @@ class Mesh:
             self._sweep.cancel()
         if self._listener is not None:
             self._listener.close()
+        if self._room is not None:
+            self._room.clear()
         ways, self._ways = self._ways, {}
         for way in ways.values():
             way.link.end()
@@ -196,6 +202,8 @@ class Mesh:
 
     def made(self, line: Line[Any]) -> None:
         self._inbound.add(line)
+        if self._room is not None and not self._room.enter(line):
+            line.abort("this process has no connection to spare (connections_max)")
 
     def heard(self, line: Line[Any], message: Any) -> None:
         if isinstance(message, Greeting):
@@ -210,6 +218,7 @@ class Mesh:
         self.received(line.peer, message)
 
     def lost(self, line: Line[Any], why: str) -> None:
+        self._leave_room(line)
         noun = self.protocol.dialer_noun
         if self._inbound.remove(line):
             self.gauges.connected -= self.protocol.answers
@@ -218,6 +227,10 @@ class Mesh:
 
     def _answer(self) -> Line[Any]:
         return Line[Any](self, first_greeting(), self.limits, self.counters, self.log)
+
+    def _leave_room(self, line: Line[Any]) -> None:
+        if self._room is not None:
+            self._room.leave(line)
 
     def _greet(self, line: Line[Any], greeting: Greeting, *, checked: bool) -> None:
         noun, node = self.protocol.dialer_noun, greeting.node
@@ -235,6 +248,7 @@ class Mesh:
         line.greeted(node, self.protocol.from_dialers(self.limits.peer_frame_bytes_max))
         if not line.peer:
             return
+        self._leave_room(line)
         self._inbound.name(line)
         line.say(encode_greeting(self.greeting))
         if self.protocol.answers:

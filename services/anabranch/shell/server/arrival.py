@@ -7,7 +7,7 @@ client is nothing more is read.
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-from anabranch.core.errors import AnabranchError, BadFrame
+from anabranch.core.errors import AnabranchError, BadFrame, Overloaded
 from anabranch.core.errors.refused import Refused
 from anabranch.core.wire.frames import CONNECTION, HEADER
 from anabranch.core.wire.peers import Greeting
@@ -40,12 +40,11 @@ class Arrival(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         keep_alive(self._transport.get_extra_info("socket"))
         self._alarm = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._end_silent)
-        crowded = self._share.enter()
-        if crowded is not None and self._server.make_room():
-            crowded = self._share.enter()
-        self._server.enter(self, welcome=crowded is None)
-        if crowded is not None:
-            self._turn_away(CONNECTION, crowded)
+        welcome = self._server.room.enter(self)
+        self._server.enter(self, welcome=welcome)
+        if not welcome:
+            limit = self._server.budgets.connections.limit
+            self._turn_away(CONNECTION, Overloaded("connections", limit, "connections_max"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._known:
@@ -53,7 +52,7 @@ class Arrival(asyncio.Protocol):
         self._alarm.cancel()
         if self._admission is not None:
             self._admission.cancel()
-        self._share.leave(self._reader)
+        self._leave_room()
         self._server.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -71,8 +70,12 @@ class Arrival(asyncio.Protocol):
         self._transport.close()
 
     def abort(self) -> None:
-        self._share.leave(self._reader)
+        self._leave_room()
         self._transport.abort()
+
+    def make_way(self) -> None:
+        self._server.counters.left_silent += 1
+        self.abort()
 
     def resume(self) -> None:
         """Nothing here waits for room."""
@@ -103,7 +106,7 @@ class Arrival(asyncio.Protocol):
             self._turn_away(CONNECTION, BadFrame("nothing comes before the first one is answered"))
             return
         self._leave_to_successor()
-        self._share.leave(self._reader)
+        self._leave_room()
         self._server.leave(self)
         self._server.meet_node(self._transport, greeting)
 
@@ -137,7 +140,8 @@ class Arrival(asyncio.Protocol):
         if isinstance(service, Absence):
             self._turn_away(request, service.error)
             return
-        crowded = self._share.become(service.authority.principal(hello.token))
+        self._server.room.leave(self)
+        crowded = self._share.enter(service.authority.principal(hello.token))
         if crowded is not None:
             self._turn_away(request, crowded)
             return
@@ -146,6 +150,10 @@ class Arrival(asyncio.Protocol):
         self._server.replace(self, connection)
         self._transport.set_protocol(connection)
         connection.start(request, self._first.rest())
+
+    def _leave_room(self) -> None:
+        self._share.leave(self._reader)
+        self._server.room.leave(self)
 
     def _leave_to_successor(self) -> None:
         self._known = True

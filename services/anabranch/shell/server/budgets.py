@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from anabranch.core.budget import STRANGERS, Budget, Window
+from anabranch.core.budget import EVERYBODY, Budget, Window
 from anabranch.core.errors import BadFrame, Overloaded
 from anabranch.core.limits import KIB, Limits
 from anabranch.core.types import MS, Nanoseconds
@@ -145,7 +145,7 @@ class Share:
     def __init__(self, budgets: Budgets, waiter: Waiter) -> None:
         self._budgets = budgets
         self._waiter = waiter
-        self._who = STRANGERS
+        self._who = EVERYBODY
         self._entered = False
         self._counted = 0
         self._announced = 0
@@ -162,7 +162,7 @@ class Share:
         self._budgets.leave(self._waiter)
         self._waiter = waiter
 
-    def enter(self, who: str = STRANGERS) -> Overloaded | None:
+    def enter(self, who: str) -> Overloaded | None:
         """Why there is no room for one more connection, if there is none."""
         self._who = who
         connections = self._budgets.connections
@@ -170,12 +170,6 @@ class Share:
         if self._entered:
             return None
         return Overloaded("connections", connections.limit, "connections_max")
-
-    def become(self, who: str) -> Overloaded | None:
-        """From here on its share is that of this principal, which may have none left."""
-        self._budgets.give(self._budgets.connections, self._who, 1)
-        self._entered = False
-        return self.enter(who)
 
     def leave(self, reader: FrameReader[Any]) -> None:
         """Nothing is counted any more, and what it counted of an unfinished frame is gone."""

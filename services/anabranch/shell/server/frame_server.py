@@ -19,7 +19,9 @@ from anabranch.core.limits import Limits
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.core.wire.frames import Decoder, FrameReader
 from anabranch.core.wire.peers import GREETING, Greeting, decode_greeting
-from anabranch.shell.server.arrival import HANDSHAKE_S, Arrival
+from anabranch.shell.net.handshake import secured
+from anabranch.shell.net.room import Room
+from anabranch.shell.server.arrival import Arrival
 from anabranch.shell.server.budgets import HELLO_BYTES_MAX, Budgets
 from anabranch.shell.server.connection import Connection
 from anabranch.shell.server.service import Absence, Service
@@ -88,7 +90,8 @@ class FrameServer:
         self._protocols: dict[str, ClientProtocol] = {}
         self._first: dict[int, Decoder[First]] | None = None
         self._connections: dict[Connection | Arrival, None] = {}
-        self._strangers: dict[Arrival, None] = {}
+        self.room = Room(self.budgets.connections)
+        """Of those who haven't said who they are."""
         self._left = asyncio.Event()
         self._listener: asyncio.Server | None = None
         self._checks_nodes = False
@@ -182,17 +185,14 @@ class FrameServer:
         self._checks_nodes = tls is not None and tls.verify_mode is not ssl.CERT_NONE
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
-            lambda: Arrival(self),
-            sock=on,
-            backlog=_BACKLOG,
-            ssl=tls,
-            ssl_handshake_timeout=HANDSHAKE_S if tls else None,
+            secured(lambda: Arrival(self), tls, self.room), sock=on, backlog=_BACKLOG
         )
 
     async def stop(self) -> None:
         """Accept no more, answer what has begun, then close."""
         assert self._listener is not None
         self._listener.close()
+        self.room.clear()
         await self._drain(list(self._services.values()), lambda _: True)
 
     def enter(self, arrival: Arrival, *, welcome: bool) -> None:
@@ -200,31 +200,17 @@ class FrameServer:
         self._connections[arrival] = None
         self.gauges.connections += 1
         if welcome:
-            self._strangers[arrival] = None
             self.counters.accepted += 1
         else:
             self.counters.turned_away += 1
 
-    def make_room(self) -> bool:
-        """Among strangers, by ending who has been one for longest; false if there is none."""
-        if not self._strangers:
-            return False
-        oldest = next(iter(self._strangers))
-        del self._strangers[oldest]
-        self.counters.left_silent += 1
-        oldest.abort()
-        return True
-
     def replace(self, arrival: Arrival, connection: Connection) -> None:
         """The client of this arrival is known, and has a connection now."""
-        self._strangers.pop(arrival, None)
         del self._connections[arrival]
         self._connections[connection] = None
 
     def leave(self, connection: Connection | Arrival) -> None:
         del self._connections[connection]
-        if isinstance(connection, Arrival):
-            self._strangers.pop(connection, None)
         self.gauges.connections -= 1
         self._left.set()
 

@@ -6,7 +6,6 @@ and write what one shard may take. A file says it also after a restart of either
 
 import asyncio
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -14,6 +13,7 @@ from anabranch.core.errors import BadRequest
 from anabranch.core.limits import KIB
 from anabranch.core.quota import AppendShare
 from anabranch.shell.net.reload import Renewed
+from anabranch.shell.runtime.regular_file import read_regular
 from anabranch.shell.server.append_limits import AppendLimits
 from anabranch.shell.telemetry.log import Log
 
@@ -25,8 +25,7 @@ _BYTES_MAX = 4 * KIB
 def read(file: str) -> AppendShare:
     """No file, or an empty one, limits nothing. Raises BadRequest for one that can't be read."""
     try:
-        with Path(file).open("rb") as opened:
-            content = opened.read(_BYTES_MAX)
+        content = read_regular(file, _BYTES_MAX)
     except FileNotFoundError:
         return AppendShare()
     except OSError as error:

@@ -98,7 +98,7 @@ HELP: Mapping[str, str] = {
     "anabranch_server_connections": "Open connections",
     # Budget.
     "anabranch_budget_connections": (
-        "Open connections of frames, HTTP and probes; bounded by `connections_max`"
+        "Open connections of frames and HTTP; bounded by `connections_max`"
     ),
     "anabranch_budget_request_bytes": (
         "Bytes of requests that were announced or received and aren't answered; bounded by "

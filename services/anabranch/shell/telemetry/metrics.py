@@ -1,5 +1,6 @@
 """What the process counts, as text that Prometheus reads; nothing is kept between two readings."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,35 @@ def render(
     if bill is not None:
         registry.register(_Billing(bill))
     return generate_latest(registry)
+
+
+RENDERS_MAX = 10
+"""So many pages of metrics are rendered at once, and then one a second."""
+
+
+class KeptPage:
+    """A page of metrics, rendered anew unless so many ask that the process would do little else.
+
+    Whoever is one too many gets the last page, which is at most a second old.
+    """
+
+    def __init__(
+        self, render: Callable[[], bytes], now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._render = render
+        self._now_s = now_s
+        self._left = float(RENDERS_MAX)
+        self._counted_s = now_s()
+        self._page = b""
+
+    def __call__(self) -> bytes:
+        now_s = self._now_s()
+        self._left = min(RENDERS_MAX, self._left + now_s - self._counted_s)
+        self._counted_s = now_s
+        if self._left >= 1:
+            self._left -= 1
+            self._page = self._render()
+        return self._page
 
 
 class _Reading(Collector):

@@ -1,12 +1,19 @@
 """The note of how far a journal went: what is read of it, whatever a crash left."""
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from anabranch.core.errors import JournalBehind, JournalCorrupt, StorageFailed, StorageFull
+from anabranch.core.errors import (
+    JournalBehind,
+    JournalCorrupt,
+    NoteDamaged,
+    StorageFailed,
+    StorageFull,
+)
 from anabranch.ports import Disk, Recovered
 from anabranch.shell.journal.disk import RealDisk
 from anabranch.shell.journal.file_journal import FileJournal
@@ -119,8 +126,10 @@ def test_a_note_without_an_intact_line_is_not_taken_for_none(
 ) -> None:
     noted.close()
     (tmp_path / FILE).write_bytes(b"")
-    with pytest.raises(StorageFailed):
+    with pytest.raises(NoteDamaged) as refused:
         file.read()
+    assert "Put it back from a back-up" in refused.value.message
+    assert "device" not in refused.value.message
 
 
 def test_it_is_as_prompt_as_its_journal_until_the_note_is_to_be_synced(
@@ -139,3 +148,11 @@ def test_it_is_as_prompt_as_its_journal_until_the_note_is_to_be_synced(
     assert not journal.prompt
     journal.append([b"x"])
     assert journal.prompt
+
+
+def test_a_pipe_in_the_place_of_a_note_keeps_nobody_waiting(
+    file: WatermarkFile, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / FILE)
+    with pytest.raises(StorageFailed, match="isn't a regular file"):
+        file.read()

@@ -15,6 +15,7 @@ from tests.certificates import LOOPBACK, Issuer
 from anabranch.core.bolt.protocol import peers as bolt_peers
 from anabranch.core.bolt.protocol.letters import Alive, Ask, Leading, QueryAnswer
 from anabranch.core.bolt.protocol.queries import Census, Survey
+from anabranch.core.budget import Budget
 from anabranch.core.errors import (
     AccessDenied,
     AnabranchError,
@@ -26,6 +27,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Event, Linked, Received
 from anabranch.core.wire import peers as frames
 from anabranch.shell.net.connect import parse_address
+from anabranch.shell.net.room import Room
 from anabranch.shell.net.tls import TlsSettings, bears_name, check_mutual, dialing, listening
 from anabranch.shell.peers import connection
 from anabranch.shell.peers.engines import bolt_broker, bolt_member
@@ -110,7 +112,9 @@ class Member(Side):
             token=self._token,
         )
         self.server.start(self.machine.post)
-        await self.server.listen(self._socket.dup(), tls)
+        await self.server.listen(
+            self._socket.dup(), tls, room=Room(Budget(self._limits.connections_max))
+        )
 
     @asynccontextmanager
     async def replaced(self) -> AsyncGenerator[None]:

@@ -12,9 +12,11 @@ from tests.unit.shell.nodes import Node, run, until
 
 from anabranch.core.belfast.protocol.letters import Seal
 from anabranch.core.bolt.protocol.letters import Alive, Leading
+from anabranch.core.budget import Budget
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Event, Linked, Received
 from anabranch.shell.net.connect import parse_address
+from anabranch.shell.net.room import Room
 from anabranch.shell.peers import connection
 from anabranch.shell.peers.engines import bolt_broker, bolt_member
 from anabranch.shell.peers.mesh import Mesh
@@ -60,7 +62,7 @@ async def member() -> AsyncGenerator[tuple[Process, str]]:
     with socket.socket() as on:
         on.bind(("127.0.0.1", 0))
         mesh.start(process.post)
-        await mesh.listen(on)
+        await mesh.listen(on, room=Room(Budget(limits.connections_max)))
         try:
             yield process, f"127.0.0.1:{on.getsockname()[1]}"
         finally:

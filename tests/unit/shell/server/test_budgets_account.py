@@ -90,7 +90,7 @@ class Account:
 
     def _enter(self, who: str) -> None:
         share = Share(self.budgets, Bearer())
-        if share.enter() is None and share.become(who) is None:
+        if share.enter(who) is None:
             self.all.append(Held(who, share))
         else:
             share.leave(reader())
@@ -327,10 +327,10 @@ def test_strangers_share_one_part() -> None:
     async def scene() -> None:
         budgets = Budgets(LIMITS)
         shares = [Share(budgets, Bearer()) for _ in range(LIMITS.connections_max)]
-        entered = [share for share in shares if share.enter() is None]
+        entered = [share for share in shares if share.enter(STRANGERS) is None]
         assert 0 < len(entered) < LIMITS.connections_max
         assert budgets.connections.held(STRANGERS) == len(entered)
-        assert entered[0].become("ann") is None
+        entered[0].leave(reader())
         assert budgets.connections.held(STRANGERS) == len(entered) - 1
         await asyncio.sleep(0)
 

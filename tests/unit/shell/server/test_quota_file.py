@@ -1,5 +1,6 @@
 """A shard's share of its log's quota, as its process reads it from a file."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -86,6 +87,19 @@ def test_a_file_that_cant_be_read_is_named_and_changes_nothing(tmp_path: Path, t
     assert made.active, "the last good one is enforced on"
     with pytest.raises(BadRequest, match=r"quota\.json"):
         FollowedQuota(limits(), str(file), None)
+
+
+def test_a_pipe_in_the_place_of_the_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    file = tmp_path / "quota.json"
+    write(file, '{"append_records_per_s": 2, "burst_ms": 1}')
+    made = limits()
+    followed = FollowedQuota(made, str(file), None)
+    file.unlink()
+    os.mkfifo(file)
+    followed.look()
+    assert made.active
+    with pytest.raises(BadRequest, match="isn't a regular file"):
+        read(str(file))
 
 
 @given(st.integers(1, 10**12), st.integers(1, 1_000))
