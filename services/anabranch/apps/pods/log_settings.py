@@ -65,7 +65,9 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     peer_token: str | None = None
-    """What sequencers and shards show each other."""
+    """What sequencers and shards show each other; needed where clients must show anything, because
+    nodes and clients dial the same port.
+    """
 
     tokens_file: str = ""
     """A file with tokens of clients instead, one a line; it is read anew when it changes."""
@@ -97,20 +99,28 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
         settings.check_token("peer_token", self.peer_token, self.peer_tokens_file)
         if self.address:
             check_address(self.address)
-        if settings.is_loopback(self.host):
-            return
         kubernetes = self.auth.mode is AuthMode.KUBERNETES
-        known = (
-            kubernetes or self.token or self.tokens_file,
-            self.peer_token or self.peer_tokens_file,
-        )
-        if not all(known):
+        clients = bool(kubernetes or self.token or self.tokens_file)
+        peers = bool(self.peer_token or self.peer_tokens_file)
+        if settings.is_loopback(self.host):
+            self._check_peers(clients=clients, peers=peers)
+            return
+        if not (clients and peers):
             raise BadRequest(
                 f"host = {self.host}",
                 "others than this machine could reach it without a token: set token and "
                 "peer_token, or listen at 127.0.0.1",
             )
         self._check_reachable()
+
+    def _check_peers(self, *, clients: bool, peers: bool) -> None:
+        """Clients and other nodes dial the same port."""
+        if clients and not peers:
+            raise BadRequest(
+                "peer_token",
+                "clients must show who they are, and whoever doesn't could speak as a node of the "
+                "log: set peer_token or peer_tokens_file, the same for all nodes of the log",
+            )
 
     def _check_reachable(self) -> None:
         if self.host in {"0.0.0.0", "::"} and not self.address:  # noqa: S104 - refused, not used
