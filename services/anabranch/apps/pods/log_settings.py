@@ -93,6 +93,11 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
     nothing is noted.
     """
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The addresses of all nodes of the log that this process is told of."""
+        raise NotImplementedError
+
     def check(self, port: int, probe_port: int) -> None:
         super().check(port, probe_port)
         settings.check_token("token", self.token, self.tokens_file)
@@ -210,6 +215,10 @@ class SequencerSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_
             reason = "only members that keep appends in memory lose them: leave it out"
             raise BadRequest("accept_loss", reason)
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.members
+
     def _check_log(self) -> None:
         if not self.service:
             raise BadRequest("service", "it is empty: name the service that has the front's log")
@@ -280,6 +289,10 @@ class ShardSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_fiel
             self._check_unused("quota", "log_quota_file")
         else:
             self._check_unused("black_box", "kafka_file")
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (*self.sequencers, *self.replicas)
 
     def _check_black_box(self) -> None:
         if not self.black_box:

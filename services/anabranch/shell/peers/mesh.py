@@ -34,6 +34,8 @@ DEAF_S = 1.0
 """Letters of a process that can't be dialed for so long are dropped. A machine that got them would
 take the process to be reachable, and count on what it can't ask of it.
 """
+HOSTS_MAX = 1_024
+"""Of more, those that were met first are forgotten, but for processes that this one dials."""
 _BACKLOG = 1_024
 
 Post = Callable[[str, Event], None]
@@ -252,7 +254,10 @@ class Mesh:
         host = line.host
         if host is None:
             return
+        self.hosts.pop(line.peer, None)
         self.hosts[line.peer] = host
+        if len(self.hosts) > HOSTS_MAX:
+            del self.hosts[next((each for each in self.hosts if each not in self._ways), line.peer)]
         way = self._ways.get(line.peer)
         if way is not None:
             way.link.met(host)

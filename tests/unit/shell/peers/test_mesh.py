@@ -240,6 +240,22 @@ def test_of_two_connections_of_one_node_the_newer_is_the_one() -> None:
     run(scene())
 
 
+def test_who_was_met_under_ever_new_names_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "HOSTS_MAX", 2)
+
+    async def scene() -> None:
+        node = Node()
+        async with node.alive():
+            dialed = "127.0.0.1:10"
+            node.mesh.send(node.address, dialed, Seal(shard=0, epoch=0))
+            for name in (dialed, *(f"127.0.0.1:{port}" for port in range(11, 15))):
+                _, writer, _ = await greeted(node, name)
+                writer.close()
+            assert list(node.mesh.hosts) == [dialed, "127.0.0.1:14"]
+
+    run(scene())
+
+
 def test_a_node_that_nobody_could_dial_is_refused() -> None:
     async def scene() -> None:
         node = Node()
