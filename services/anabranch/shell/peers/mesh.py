@@ -23,6 +23,7 @@ from anabranch.shell.authority.tokens import Tokens, tokens_of
 from anabranch.shell.net.reload import Renewed
 from anabranch.shell.peers.connection import HANDSHAKE_S, Line, PeerCounters, PeerGauges
 from anabranch.shell.peers.dialer import PeerLink
+from anabranch.shell.peers.half_letters import LetterRoom
 from anabranch.shell.peers.inbound import Inbound
 from anabranch.shell.peers.protocol import PeerProtocol
 from anabranch.shell.runtime.failpoints import reached
@@ -80,6 +81,7 @@ class Mesh:
         self.protocol = protocol
         self.limits = limits
         self.log = log
+        self.room = LetterRoom(limits)
         self.counters = PeerCounters()
         self.gauges = PeerGauges()
         """`connected` counts the processes to which letters can be written."""
@@ -219,7 +221,8 @@ class Mesh:
             self.log.info(gone, **{noun: line.peer}, reason=why)
 
     def _answer(self) -> Line[Any]:
-        return Line[Any](self, first_greeting(), self.limits, self.counters, self.log)
+        reader = first_greeting()
+        return Line[Any](self, reader, self.limits, self.counters, self.log, self.room)
 
     def _greet(self, line: Line[Any], greeting: Greeting, *, checked: bool) -> None:
         noun, node = self.protocol.dialer_noun, greeting.node
