@@ -281,6 +281,7 @@ HELP: Mapping[str, str] = {
     "anabranch_shard_appended_total": "Batches acknowledged, after their cuts became actual",
     "anabranch_shard_appended_records_total": "Records in acknowledged batches",
     "anabranch_shard_repeated_total": "Batches that were sent again and were there already",
+    "anabranch_shard_nonsense_total": _NONSENSE,
     "anabranch_shard_refused_total": (
         "Appends and subscriptions answered with an error, or redirected"
     ),
