@@ -98,6 +98,8 @@ class Node:
         self.lines = io.StringIO()
         self.form = LogFormat.HUMAN
         self.puppet = Puppet()
+        self.nodes: list[str] = []
+        """Of its log, by its settings."""
         self.network: type[Mesh] = Mesh
         self.protocol = belfast_node()
         self.mesh: Mesh
@@ -122,6 +124,7 @@ class Node:
                 version="",
                 authority=self.authority or SharedToken(self._token),
                 hosts=mesh.hosts,
+                nodes=self.nodes,
                 append_limits=self._append_limits,
             )
         )

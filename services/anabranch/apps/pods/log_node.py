@@ -232,6 +232,7 @@ def _occupant(
             authority=authority,
             log=log,
             hosts=mesh.hosts,
+            nodes=settings.nodes,
             append_limits=limits,
         )
     )

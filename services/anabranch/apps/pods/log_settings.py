@@ -65,7 +65,9 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     peer_token: str | None = None
-    """What sequencers and shards show each other."""
+    """What sequencers and shards show each other; needed where clients must show anything, because
+    nodes and clients dial the same port.
+    """
 
     tokens_file: str = ""
     """A file with tokens of clients instead, one a line; it is read anew when it changes."""
@@ -91,26 +93,39 @@ class NodeSettings(ProcessSettings, frozen=True, kw_only=True, forbid_unknown_fi
     nothing is noted.
     """
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The addresses of all nodes of the log that this process is told of."""
+        raise NotImplementedError
+
     def check(self, port: int, probe_port: int) -> None:
         super().check(port, probe_port)
         settings.check_token("token", self.token, self.tokens_file)
         settings.check_token("peer_token", self.peer_token, self.peer_tokens_file)
         if self.address:
             check_address(self.address)
-        if settings.is_loopback(self.host):
-            return
         kubernetes = self.auth.mode is AuthMode.KUBERNETES
-        known = (
-            kubernetes or self.token or self.tokens_file,
-            self.peer_token or self.peer_tokens_file,
-        )
-        if not all(known):
+        clients = bool(kubernetes or self.token or self.tokens_file)
+        peers = bool(self.peer_token or self.peer_tokens_file)
+        if settings.is_loopback(self.host):
+            self._check_peers(clients=clients, peers=peers)
+            return
+        if not (clients and peers):
             raise BadRequest(
                 f"host = {self.host}",
                 "others than this machine could reach it without a token: set token and "
                 "peer_token, or listen at 127.0.0.1",
             )
         self._check_reachable()
+
+    def _check_peers(self, *, clients: bool, peers: bool) -> None:
+        """Clients and other nodes dial the same port."""
+        if clients and not peers:
+            raise BadRequest(
+                "peer_token",
+                "clients must show who they are, and whoever doesn't could speak as a node of the "
+                "log: set peer_token or peer_tokens_file, the same for all nodes of the log",
+            )
 
     def _check_reachable(self) -> None:
         if self.host in {"0.0.0.0", "::"} and not self.address:  # noqa: S104 - refused, not used
@@ -200,6 +215,10 @@ class SequencerSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_
             reason = "only members that keep appends in memory lose them: leave it out"
             raise BadRequest("accept_loss", reason)
 
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return self.members
+
     def _check_log(self) -> None:
         if not self.service:
             raise BadRequest("service", "it is empty: name the service that has the front's log")
@@ -270,6 +289,10 @@ class ShardSettings(NodeSettings, frozen=True, kw_only=True, forbid_unknown_fiel
             self._check_unused("quota", "log_quota_file")
         else:
             self._check_unused("black_box", "kafka_file")
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (*self.sequencers, *self.replicas)
 
     def _check_black_box(self) -> None:
         if not self.black_box:

@@ -1,10 +1,13 @@
 """The part of a replica that copies its primary's log, as a backup of the epoch or as a learner."""
 
+from collections.abc import Sequence
+
+from anabranch.core.replication.entries import Item
 from anabranch.core.replication.letters import Copy, Joining, Match, Stored
 from anabranch.core.replication.links import Links
 from anabranch.core.replication.log import Log
 from anabranch.core.replication.terms import Term
-from anabranch.core.types import Nanoseconds
+from anabranch.core.types import LocalSequence, Nanoseconds
 
 
 class Backup:
@@ -51,7 +54,8 @@ class Backup:
             return  # the log has changed since it was described
         if letter.term < max(self._matched, log.terms.last):
             return  # a letter of an earlier term
-        assert letter.shared <= log.last, "the logs share no more than there is"
+        if letter.shared > log.last:
+            return  # the logs share no more than there is: no primary of this log says that
         self._matched = letter.term
         self._ahead = list(letter.terms)
         if letter.shared < max(letter.first, log.first):
@@ -75,10 +79,11 @@ class Backup:
             else:
                 self._join_again()
             return
+        if not _are_next(letter.items, log.last):
+            return
         before = last = log.last
         for item in letter.items:
             if item.first < last:
-                assert item.end <= last, "items are the same on both"
                 continue
             log.add(item)
             last = item.end
@@ -122,3 +127,12 @@ class Backup:
         if not self._matched or self._received_at + self._links.patience <= now:
             self._join_again()
         self._links.alarms.at(self._links.next_retry, self._remind)
+
+
+def _are_next(items: Sequence[Item], last: LocalSequence) -> bool:
+    """Do the items that aren't here yet follow on the log's last one? A primary's always do."""
+    for item in items:
+        if item.count < 1 or (item.first < last < item.end) or item.first > last:
+            return False
+        last = max(last, item.end)
+    return True

@@ -7,13 +7,14 @@ import msgspec
 
 from anabranch.core.replication.terms import Term
 from anabranch.core.types import LocalSequence
+from anabranch.core.wire.numbers import Bounded
 
 
 class Item(msgspec.Struct, frozen=True, array_like=True, tag="item", gc=False):
     """The unit of logging, sending and journaling: a record batch, or a number of no-ops."""
 
-    first: LocalSequence
-    count: int
+    first: Bounded
+    count: Bounded
     batch: bytes
     """Empty for no-ops."""
 

@@ -4,24 +4,29 @@ A primary sends nothing in a term before the term is in its own journal. The str
 the wire: a release may only add fields at the end, with a default.
 """
 
+from typing import Annotated
+
 import msgspec
 
 from anabranch.core.replication.entries import Item
 from anabranch.core.replication.terms import Term
-from anabranch.core.types import LocalSequence
+from anabranch.core.wire.numbers import Bounded
+
+Epoch = Annotated[int, msgspec.Meta(ge=0, lt=1 << 30)]
+"""Terms are made of it and of 32 bits more, and must stay below `NEVER`."""
 
 
 class ReplicaLetterBase(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Common fields. A replica in another epoch ignores the letter."""
 
     group: str
-    epoch: int
+    epoch: Epoch
 
 
 class Joining(ReplicaLetterBase, frozen=True, kw_only=True, tag="joining"):
     """A replica describes its log to its primary, and asks which part both have and what to add."""
 
-    last: LocalSequence
+    last: Bounded
     terms: tuple[Term, ...]
 
 
@@ -31,12 +36,12 @@ class Match(ReplicaLetterBase, frozen=True, tag="match"):
     `last_term`, as the replica described it.
     """
 
-    term: int
-    last: LocalSequence
-    last_term: int
-    common: int
-    shared: LocalSequence
-    first: LocalSequence
+    term: Bounded
+    last: Bounded
+    last_term: Bounded
+    common: Bounded
+    shared: Bounded
+    first: Bounded
     """What lies below is trimmed: a shorter log goes on at this place."""
     terms: tuple[Term, ...]
     """The primary's terms after `common`."""
@@ -45,18 +50,18 @@ class Match(ReplicaLetterBase, frozen=True, tag="match"):
 class Copy(ReplicaLetterBase, frozen=True, tag="copy"):
     """The primary's items from `first` on. Without items, it only asks for an answer."""
 
-    term: int
-    first: LocalSequence
-    durable: LocalSequence
+    term: Bounded
+    first: Bounded
+    durable: Bounded
     items: list[Item]
 
 
 class Stored(ReplicaLetterBase, frozen=True, tag="stored"):
     """A replica to its primary: my log is a part of yours, and my journal holds it up to `upto`."""
 
-    term: int
-    upto: LocalSequence
-    adopted: int
+    term: Bounded
+    upto: Bounded
+    adopted: Bounded
     """The last term in the replica's journal. The replica counts towards the quorum only if that
     is the primary's own.
     """

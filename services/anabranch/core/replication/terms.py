@@ -13,16 +13,17 @@ from collections.abc import Sequence
 import msgspec
 
 from anabranch.core.types import LocalSequence
+from anabranch.core.wire.numbers import Bounded
 
 _LIFE_BITS = 32
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True, array_like=True, tag="reign", gc=False):
-    number: int
+    number: Bounded
     """The epoch in the upper half, and a count of the epoch's terms below: compared as a whole."""
-    first: LocalSequence
+    first: Bounded
     """Where the term's part of the log begins."""
-    view: int = 0
+    view: Bounded = 0
     """The primary takes nothing from writers of an earlier view. Never falls along a log."""
 
 

@@ -7,8 +7,8 @@ import msgspec
 
 from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.state.ring import Entry
-from anabranch.core.sequencing.view import Ballot, View
-from anabranch.core.types import Nanoseconds, Position
+from anabranch.core.sequencing.view import Ballot, View, ViewNumber
+from anabranch.core.wire.numbers import Bounded
 
 
 class SequencingLetterBase(msgspec.Struct, frozen=True, array_like=True):
@@ -19,25 +19,25 @@ class Present(SequencingLetterBase, frozen=True, kw_only=True, tag="present"):
     """A sequencing replica to the controllers, again and again: this node lives."""
 
     node: str
-    life: int
-    view: int
+    life: Bounded
+    view: ViewNumber
     """The view that the replica takes appends of, or was sealed in; 0: none."""
     started: bool
     """It takes appends of that view."""
-    ordered: Position
-    version: int = 0
+    ordered: Bounded
+    version: Bounded = 0
     """Of the configuration that the node knows."""
-    tail: Position = 0
+    tail: Bounded = 0
     """`ordered`, and the records in its ring."""
     sealed: bool = False
     """The view is over. A member that isn't started is sealed, or has yet to journal its start."""
-    at: Nanoseconds = 0
+    at: Bounded = 0
     """By the sender's clock: a letter that the network held up says nothing new."""
     leaving: bool = False
     """The node's process is about to end: the log goes on without it."""
     fsync: bool | None = None
     """It acknowledges from its disk; None: it is of a version that doesn't say."""
-    waiting: int = 0
+    waiting: Bounded = 0
     """Records that wait for room in its ring, and come behind `tail`."""
 
 
@@ -46,7 +46,7 @@ class Seal(SequencingLetterBase, frozen=True, tag="seal"):
 
     ballot: Ballot
     """The attempt that this is part of; its view is the next one."""
-    view: int
+    view: ViewNumber
     """The view that ends."""
 
 
@@ -54,11 +54,11 @@ class Sealed(SequencingLetterBase, frozen=True, kw_only=True, tag="sealed"):
     """The answer, when the seal is journaled."""
 
     ballot: Ballot
-    view: int
+    view: ViewNumber
     node: str
-    life: int
-    ordered: Position
-    records: int
+    life: Bounded
+    ordered: Bounded
+    records: Bounded
     """In its ring."""
 
 
@@ -70,9 +70,9 @@ class Prepare(SequencingLetterBase, frozen=True, kw_only=True, tag="prepare"):
     ballot: Ballot
     source: str
     """Empty: begin with an empty ring, because no member of the view before is left."""
-    base: Position = 0
+    base: Bounded = 0
     """What is ordered by then, if that is more than the source knows."""
-    settled: tuple[tuple[AppendId, Position], ...] = ()
+    settled: tuple[tuple[AppendId, Bounded], ...] = ()
     """Ids that the log holds already: they are known, and belong into no ring."""
 
 
@@ -80,17 +80,17 @@ class AskState(SequencingLetterBase, frozen=True, tag="ask-state"):
     """A node to the source of its next state."""
 
     ballot: Ballot
-    part: int
+    part: Bounded
 
 
 class State(SequencingLetterBase, frozen=True, kw_only=True, tag="state"):
     """One part of a sealed replica's state, encoded; parts are small enough for a letter."""
 
     ballot: Ballot
-    part: int
-    parts: int
+    part: Bounded
+    parts: Bounded
     content: bytes
-    digest: int
+    digest: Bounded
     """CRC32C of all parts together: a source that was restarted may cut others."""
 
 
@@ -99,8 +99,8 @@ class Prepared(SequencingLetterBase, frozen=True, kw_only=True, tag="prepared"):
 
     ballot: Ballot
     node: str
-    life: int
-    base: Position
+    life: Bounded
+    base: Bounded
 
 
 class Start(SequencingLetterBase, frozen=True, tag="start"):
@@ -112,14 +112,14 @@ class Start(SequencingLetterBase, frozen=True, tag="start"):
 class Drop(SequencingLetterBase, frozen=True, kw_only=True, tag="drop", gc=False):
     """The leader to the other members: these appends are ordered, and leave the rings."""
 
-    view: int
-    first: Position
+    view: ViewNumber
+    first: Bounded
     """What is ordered before them."""
-    upto: Position
+    upto: Bounded
     """What is ordered after them."""
     ids: list[AppendId]
     """In their order."""
-    positions: list[Position]
+    positions: list[Bounded]
     """The first of each."""
     forgotten: list[AppendId] = []
     """Requests, and the last epochs of producers, that needn't be known any more."""
@@ -130,8 +130,8 @@ class Drop(SequencingLetterBase, frozen=True, kw_only=True, tag="drop", gc=False
 class Dropped(SequencingLetterBase, frozen=True, tag="dropped", gc=False):
     """A member to the leader: what is ordered here is in the journal."""
 
-    view: int
-    upto: Position
+    view: ViewNumber
+    upto: Bounded
 
 
 class Strays(SequencingLetterBase, frozen=True, kw_only=True, tag="strays", gc=False):
@@ -139,8 +139,8 @@ class Strays(SequencingLetterBase, frozen=True, kw_only=True, tag="strays", gc=F
     it had sent them to you.
     """
 
-    view: int
-    ordered: Position
+    view: ViewNumber
+    ordered: Bounded
     """What the member had ordered when it said so."""
     entries: list[Entry]
 
@@ -148,16 +148,16 @@ class Strays(SequencingLetterBase, frozen=True, kw_only=True, tag="strays", gc=F
 class Void(SequencingLetterBase, frozen=True, tag="void", gc=False):
     """The leader to a member: these strays are never ordered. They leave its ring."""
 
-    view: int
+    view: ViewNumber
     ids: list[AppendId]
 
 
 class Uncounted(SequencingLetterBase, frozen=True, tag="uncounted", gc=False):
     """The leader to a member: so much is ordered that you haven't counted against the quota."""
 
-    view: int
-    bytes: int
-    records: int
+    view: ViewNumber
+    bytes: Bounded
+    records: Bounded
 
 
 SequencingLetter = (

@@ -5,7 +5,7 @@ Between a client's append and its order lies only this: every member of the view
 ring, and in its journal where appends are acknowledged from disk.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from anabranch.core.alarms import Alarms
@@ -19,6 +19,7 @@ from anabranch.core.sequencing.checks import check
 from anabranch.core.sequencing.config import SequencingConfig
 from anabranch.core.sequencing.drops import Drops
 from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.letter_checks import LetterChecks
 from anabranch.core.sequencing.letters import SequencingLetter
 from anabranch.core.sequencing.member import Member
 from anabranch.core.sequencing.messages import (
@@ -63,6 +64,7 @@ class SequencingReplica:
         self._effects = effects
         self._alarms = alarms
         self._member = member = Member(config, limits, effects, alarms)
+        self._checks = LetterChecks(member)
         self._appends = Appends(member)
         self._positions = Positions(member)
         self._transfer = Transfer(member)
@@ -218,9 +220,12 @@ class SequencingReplica:
         if node in self.config.controllers:
             self._member.send(node, self._member.present())
 
-    def configured(self, version: int) -> None:
-        """The owner knows the configuration of this version: controllers hear of it."""
+    def configured(self, version: int, sequencers: Collection[str]) -> None:
+        """The owner knows the configuration of this version: controllers hear of it. `sequencers`:
+        all nodes that may be members by it.
+        """
         if version > self._member.version:
+            self._checks.configured(sequencers)
             self._member.version = version
             self._tell_controllers()
 
@@ -294,11 +299,21 @@ class SequencingReplica:
 
     # Letters.
 
-    def received(self, sender: str, letter: SequencingLetter) -> None:
+    def is_controller(self, sender: str) -> bool:
+        """May it send what controllers send?"""
+        return self._checks.is_controller(sender)
+
+    def received(self, sender: str, letter: SequencingLetter) -> bool:
+        """False for a letter that is dropped, because its sender may not send it or it says what
+        can't be.
+        """
+        if not self._checks.takes(sender, letter):
+            return False
         answer = self._table.get(type(letter))
         if answer is not None:  # others are a controller's, and came to the wrong node
             answer(sender, letter)
         self._member.flush()
+        return True
 
     def _drop(self, sender: str, letter: letters.Drop) -> None:
         member = self._member

@@ -4,7 +4,9 @@ What a number means for a log is found out where it is used. Here none gets in t
 clock could follow, and no amount that would give back what nobody took.
 """
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from anabranch.core.errors import BadRequest
 from anabranch.core.types import NEVER, Position
@@ -19,6 +21,13 @@ are used, in words that name the log; a wait below 0 is none, or the one that th
 _PRODUCER = "producer"
 _PRODUCER_END = 1 << 63
 """Producers are drawn from all numbers of 63 bits: they are names, with which nobody counts."""
+
+Bounded = Annotated[int, Meta(ge=0, le=NEVER)]
+"""A number in a letter between nodes. It is checked as the letter is decoded, so that a letter with
+any other number is unreadable: it is dropped and counted (`anabranch_peers_unreadable_total`).
+"""
+BoundedOrNone = Annotated[int, Meta(ge=-1, le=NEVER)]
+"""The same, where -1 stands for none."""
 
 NAME_BYTES_MAX = 253
 """Of a shard: as long as Kubernetes lets a name be."""

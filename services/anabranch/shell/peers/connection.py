@@ -19,6 +19,7 @@ from anabranch.core.machine import Buffer
 from anabranch.core.wire.frames import FrameReader
 from anabranch.core.wire.peers import PULSE_FRAME, Pulse, encode_letter
 from anabranch.shell.net.tls import bears_name
+from anabranch.shell.peers.half_letters import HalfLetter, LetterRoom
 from anabranch.shell.runtime.failpoints import reached
 from anabranch.shell.telemetry.log import Log
 
@@ -76,8 +77,11 @@ class Line(asyncio.Protocol, Generic[M]):
         limits: Limits,
         counters: PeerCounters,
         log: Log,
+        room: LetterRoom | None = None,
     ) -> None:
+        """`room`: of the letters of those who dial."""
         self._owner = owner
+        self._half = HalfLetter(room, self) if room is not None else None
         self._reader = reader
         self._limits = limits
         self._counters = counters
@@ -101,6 +105,8 @@ class Line(asyncio.Protocol, Generic[M]):
     def connection_lost(self, exc: Exception | None) -> None:
         self._alarm.cancel()
         self._out.clear()
+        if self._half is not None:
+            self._half.end()
         self._owner.lost(self, self._why or (str(exc) if exc else "the other side has ended it"))
 
     def data_received(self, data: bytes) -> None:
@@ -115,6 +121,25 @@ class Line(asyncio.Protocol, Generic[M]):
                 self._owner.heard(self, message)
         if self._reader.broken is not None:
             self.end(self._reader.broken.message)
+        self._make_room()
+
+    def resume(self) -> None:
+        """There may be room for the letter that has begun to come."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._make_room()
+
+    def late(self) -> None:
+        self._counters.left_silent += 1
+        self.abort("a letter of it has begun, and takes too long to come")
+
+    def _make_room(self) -> None:
+        """Its rest isn't read before there is some. Whoever waits for long seems silent, and dials
+        again.
+        """
+        closing = self._transport.is_closing()
+        if self._half is not None and not closing and not self._half.look(self._reader):
+            self._transport.pause_reading()
 
     def shows(self, name: str) -> bool:
         """Whether the other side's certificate was issued for this name."""

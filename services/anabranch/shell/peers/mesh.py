@@ -25,6 +25,7 @@ from anabranch.shell.net.reload import Renewed
 from anabranch.shell.net.room import Room
 from anabranch.shell.peers.connection import Line, PeerCounters, PeerGauges
 from anabranch.shell.peers.dialer import PeerLink
+from anabranch.shell.peers.half_letters import LetterRoom
 from anabranch.shell.peers.inbound import Inbound
 from anabranch.shell.peers.protocol import PeerProtocol
 from anabranch.shell.runtime.failpoints import reached
@@ -36,6 +37,8 @@ DEAF_S = 1.0
 """Letters of a process that can't be dialed for so long are dropped. A machine that got them would
 take the process to be reachable, and count on what it can't ask of it.
 """
+HOSTS_MAX = 1_024
+"""Of more, those that were met first are forgotten, but for processes that this one dials."""
 _BACKLOG = 1_024
 
 Post = Callable[[str, Event], None]
@@ -81,6 +84,7 @@ class Mesh:
         self.protocol = protocol
         self.limits = limits
         self.log = log
+        self.room = LetterRoom(limits)
         self.counters = PeerCounters()
         self.gauges = PeerGauges()
         """`connected` counts the processes to which letters can be written."""
@@ -226,7 +230,8 @@ class Mesh:
             self.log.info(gone, **{noun: line.peer}, reason=why)
 
     def _answer(self) -> Line[Any]:
-        return Line[Any](self, first_greeting(), self.limits, self.counters, self.log)
+        reader = first_greeting()
+        return Line[Any](self, reader, self.limits, self.counters, self.log, self.room)
 
     def _leave_room(self, line: Line[Any]) -> None:
         if self._room is not None:
@@ -266,7 +271,10 @@ class Mesh:
         host = line.host
         if host is None:
             return
+        self.hosts.pop(line.peer, None)
         self.hosts[line.peer] = host
+        if len(self.hosts) > HOSTS_MAX:
+            del self.hosts[next((each for each in self.hosts if each not in self._ways), line.peer)]
         way = self._ways.get(line.peer)
         if way is not None:
             way.link.met(host)

@@ -53,7 +53,8 @@ class PeerProtocol:
         if found is not None:
             return found
         who = f"a {self.dialer_noun} named {theirs.node!r}"
-        reason = self.name_objection(theirs.node)
+        own = "that is this node's own name" if self.moves and theirs.node == ours.node else None
+        reason = own or self.name_objection(theirs.node)
         if reason is not None:
             return AccessDenied(here, who, reason)
         name = self.certificate_name(theirs.node)

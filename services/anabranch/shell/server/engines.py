@@ -1,6 +1,6 @@
 """The service of each engine: the one place of the server that knows which engines there are."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NotRequired, TypedDict, Unpack
 
 from msgspec.structs import replace
@@ -58,7 +58,9 @@ class NodePlace(TypedDict):
     name: NotRequired[str]
     """By which clients ask for the node, where a process has several."""
     hosts: NotRequired[Mapping[str, str]]
-    """Where other nodes were met last, which clients are told with the nodes' names."""
+    """Where other nodes were met last. Clients are told of those that the log is known to have."""
+    nodes: NotRequired[Collection[str]]
+    """Nodes that the log has by this one's settings, beside those that a directory names."""
     append_limits: NotRequired[AppendLimits | None]
     """The log's quota, which machines don't know."""
 
@@ -107,7 +109,7 @@ def _service(  # every protocol has its own of each
     directory: type,
     place: NodePlace,
 ) -> Service:
-    hosts = place.get("hosts")
+    hosts, nodes = place.get("hosts"), place.get("nodes", ())
     service = Service(
         protocol,
         host,
@@ -116,24 +118,35 @@ def _service(  # every protocol has its own of each
         authority=place["authority"],
         rights=rights,
         name=place.get("name", ""),
-        completions={directory: _WithHosts(hosts)} if hosts is not None else {},
+        completions={directory: _WithHosts(hosts, nodes)} if hosts is not None else {},
     )
     service.append_limits = place.get("append_limits")
     return service
 
 
 class _WithHosts:
-    """Adds where nodes were met last; as long as nothing has changed, the same reply again."""
+    """Adds where nodes were met last; as long as nothing has changed, the same reply again. Anybody
+    who has the token of peers can be met under any name, and clients dial what they are told.
+    """
 
-    def __init__(self, hosts: Mapping[str, str]) -> None:
+    def __init__(self, hosts: Mapping[str, str], nodes: Collection[str]) -> None:
         self._hosts = hosts
+        self._nodes = frozenset(nodes)
+        self._seen: Mapping[str, str] = {}
         self._plain: Any = None
         self._completed: Any = None
 
     def __call__(self, directory: Any) -> Any:
         """A Directory of any protocol."""
         completed = self._completed
-        if completed is None or directory is not self._plain or completed.hosts != self._hosts:
-            self._plain = directory
-            self._completed = completed = replace(directory, hosts=dict(self._hosts))
+        if completed is None or directory is not self._plain or self._seen != self._hosts:
+            self._plain, self._seen = directory, dict(self._hosts)
+            known = self._nodes | _nodes_of(directory)
+            hosts = {node: host for node, host in self._seen.items() if node in known}
+            self._completed = completed = replace(directory, hosts=hosts)
         return completed
+
+
+def _nodes_of(directory: Any) -> frozenset[str]:
+    shards = [(shard.primary, *shard.replicas) for shard in directory.shards]
+    return frozenset((directory.leader, *getattr(directory, "members", ()))).union(*shards)

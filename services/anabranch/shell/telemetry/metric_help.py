@@ -6,6 +6,11 @@ docs/reference/metrics.md shows the same texts. The operator's metrics are in it
 
 from collections.abc import Mapping
 
+_NONSENSE = (
+    "Letters of other nodes that said what can't be, or that their senders may not send: they were "
+    "ignored"
+)
+
 HELP: Mapping[str, str] = {
     # Broker.
     "anabranch_broker_appends_total": (
@@ -288,6 +293,7 @@ HELP: Mapping[str, str] = {
     "anabranch_shard_appended_total": "Batches acknowledged, after their cuts became actual",
     "anabranch_shard_appended_records_total": "Records in acknowledged batches",
     "anabranch_shard_repeated_total": "Batches that were sent again and were there already",
+    "anabranch_shard_nonsense_total": _NONSENSE,
     "anabranch_shard_refused_total": (
         "Appends and subscriptions answered with an error, or redirected"
     ),
@@ -343,9 +349,7 @@ HELP: Mapping[str, str] = {
     "anabranch_erwin_sequencer_gaps_total": (
         "Times that a shard asked for rows that were lost on the way"
     ),
-    "anabranch_erwin_sequencer_nonsense_total": (
-        "Answers that claimed what can't be, and were ignored"
-    ),
+    "anabranch_erwin_sequencer_nonsense_total": _NONSENSE,
     "anabranch_erwin_sequencer_fenced_total": "Leads that ended because a shard knew a later fence",
     "anabranch_erwin_sequencer_ordered_total": "Appends that all shards hold in their order",
     "anabranch_erwin_sequencer_trims_total": "Trims that all shards have journaled",
@@ -369,6 +373,7 @@ HELP: Mapping[str, str] = {
     "anabranch_erwin_shard_pushes_total": "Pushes with rows that were taken",
     "anabranch_erwin_shard_repeated_total": "Pushes that were there already",
     "anabranch_erwin_shard_gaps_total": "Pushes that came behind a gap",
+    "anabranch_erwin_shard_nonsense_total": _NONSENSE,
     "anabranch_erwin_shard_stale_total": "Pushes of a fence that is over, which are refused",
     "anabranch_erwin_shard_fences_total": "Times that a leader began anew",
     "anabranch_erwin_shard_cut_items_total": (
@@ -429,6 +434,7 @@ HELP: Mapping[str, str] = {
         "Times that a primary continued with other backups"
     ),
     "anabranch_erwin_controller_admitted_total": "Shards that were added",
+    "anabranch_erwin_controller_nonsense_total": _NONSENSE,
     "anabranch_erwin_controller_removed_total": (
         "Shards that were closed, and whose records are trimmed"
     ),
@@ -451,6 +457,7 @@ HELP: Mapping[str, str] = {
         "Appends that a restarted leader found committed already"
     ),
     "anabranch_lazy_sequencer_gaps_total": "Times that the log wanted an earlier batch first",
+    "anabranch_lazy_sequencer_nonsense_total": _NONSENSE,
     "anabranch_lazy_sequencer_fenced_total": "Leads that ended because the log knew a later epoch",
     "anabranch_lazy_sequencer_committing": "Batches that the log hasn't committed yet",
     "anabranch_lazy_sequencer_leading": "1 if this replica leads its view, else 0",
@@ -479,6 +486,7 @@ HELP: Mapping[str, str] = {
     ),
     "anabranch_lazy_controller_views_total": "Views that were configured",
     "anabranch_lazy_controller_lost_views_total": "Views of which nothing was left",
+    "anabranch_lazy_controller_nonsense_total": _NONSENSE,
     "anabranch_lazy_controller_stragglers_total": (
         "Times that a member left a view because appends waited for it"
     ),

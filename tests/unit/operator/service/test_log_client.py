@@ -49,6 +49,7 @@ async def sequencer(folder: Path, token: str) -> AsyncIterator[str]:
         port=0,
         probe_port=-1,
         token=token,
+        peer_token="nodes",
     )
 
     def ready(endpoint: Endpoint) -> None:
@@ -113,6 +114,7 @@ async def erwin_log(folder: Path) -> AsyncIterator[str]:
         "cluster": "orders",
         "probe_port": -1,
         "token": "secret",
+        "peer_token": "nodes",
     }
     running = [
         asyncio.create_task(

@@ -17,10 +17,17 @@ from anabranch.core.belfast.protocol.messages import BELFAST_VERSION
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Linked, Received
-from anabranch.core.wire.peers import Greeting, encode_greeting, encode_letter, greetings
+from anabranch.core.wire.frames import HEADER
+from anabranch.core.wire.peers import (
+    LETTER,
+    Greeting,
+    encode_greeting,
+    encode_letter,
+    greetings,
+)
 from anabranch.shell.net.connect import parse_address
 from anabranch.shell.net.tls import TlsSettings, trusting
-from anabranch.shell.peers import connection, mesh
+from anabranch.shell.peers import connection, half_letters, mesh
 from anabranch.shell.runtime import failpoints
 
 
@@ -240,7 +247,77 @@ def test_of_two_connections_of_one_node_the_newer_is_the_one() -> None:
     run(scene())
 
 
-def test_a_node_that_nobody_could_dial_is_refused() -> None:
+def test_who_was_met_under_ever_new_names_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "HOSTS_MAX", 2)
+
+    async def scene() -> None:
+        node = Node()
+        async with node.alive():
+            dialed = "127.0.0.1:10"
+            node.mesh.send(node.address, dialed, Seal(shard=0, epoch=0))
+            for name in (dialed, *(f"127.0.0.1:{port}" for port in range(11, 15))):
+                _, writer, _ = await greeted(node, name)
+                writer.close()
+            assert list(node.mesh.hosts) == [dialed, "127.0.0.1:14"]
+
+    run(scene())
+
+
+def half_letter(size: int) -> bytes:
+    """The beginning of a letter of this size."""
+    return HEADER.pack(size, LETTER, 0, 0, 0) + bytes(100)
+
+
+def test_large_letters_that_have_begun_wait_for_room_and_go_on_when_there_is_some() -> None:
+    async def scene() -> None:
+        limits = Limits()
+        node = Node(limits=limits)
+        async with node.alive():
+            most = limits.peer_frame_bytes_max
+            dialed = [await greeted(node, f"127.0.0.1:{port}") for port in range(11, 21)]
+            for _, writer, _ in dialed:
+                writer.write(half_letter(most - 4))
+            await until(lambda: node.mesh.room.used == 8 * most)
+            letter = Seal(shard=1, epoch=2)
+            _, small, _ = await greeted(node, "127.0.0.1:30")
+            small.write(b"".join(encode_letter(letter)))
+            await until(lambda: node.puppet.letters == [letter])
+            for _, writer, _ in dialed[:8]:
+                writer.close()
+            await until(lambda: node.mesh.room.used == 2 * most)
+            for _, writer, _ in (*dialed, (None, small, None)):
+                writer.close()
+            await until(lambda: node.mesh.room.used == 0)
+
+    run(scene())
+
+
+def test_a_large_letter_of_which_a_byte_comes_now_and_then_ends_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(half_letters, "LETTER_S", 0.05)
+
+    async def scene() -> None:
+        node = Node()
+        async with node.alive():
+            _, writer, _ = await greeted(node)
+            writer.write(half_letter(1 << 20))
+            pieces = asyncio.create_task(drip(writer))
+            await until(lambda: node.mesh.counters.left_silent == 1)
+            await until(lambda: node.mesh.room.used == 0)
+            pieces.cancel()
+            writer.close()
+
+    run(scene())
+
+
+async def drip(writer: asyncio.StreamWriter) -> None:
+    while True:
+        writer.write(b"x")
+        await asyncio.sleep(0.005)
+
+
+def test_a_node_that_nobody_could_dial_or_that_bears_our_name_is_refused() -> None:
     async def scene() -> None:
         node = Node()
         async with node.alive():
@@ -248,6 +325,9 @@ def test_a_node_that_nobody_could_dial_is_refused() -> None:
                 _, writer, answer = await greeted(node, name)
                 assert "nobody could dial it" in answer.error().message
                 writer.close()
+            _, writer, answer = await greeted(node, node.address)
+            assert "this node's own name" in answer.error().message
+            writer.close()
 
     run(scene())
 

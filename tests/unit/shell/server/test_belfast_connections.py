@@ -92,15 +92,16 @@ def test_clients_are_told_where_nodes_were_met_and_dial_them_there() -> None:
 
     async def scene() -> None:
         known, replaced = Node(), Node(name="replaced.invalid")
+        known.nodes.append(replaced.address)
         known.puppet.rule = acknowledge
         async with known.alive(), replaced.alive():
-            known.mesh.hosts[replaced.address] = "127.0.0.1"
+            known.mesh.hosts |= {replaced.address: "127.0.0.1", "stranger:1": "127.0.0.1"}
             client = await Client.of(known)
             client.line.send(1, Locate())
             await until(lambda: len(client.told) == 1)
             [(_, told)] = client.told
             assert isinstance(told, Directory)
-            assert told.hosts == known.mesh.hosts
+            assert told.hosts == {replaced.address: "127.0.0.1"}, "a stranger is nobody's node"
             with pytest.raises(Unavailable):
                 await Client.of(replaced)
             hint = Hint(told.hosts[replaced.address])

@@ -209,7 +209,7 @@ class Sequencer(ServingMachine):
                 self._note_sync(sender, letter)
             if self.office is not None and self._feed is not None:
                 self._heard(self.office, self._feed, sender, letter)
-        else:
+        elif isinstance(letter, ConsensusLetter):  # others are for replicas
             self.consensus.received(sender, letter)
 
     def _note_sync(self, node: str, letter: Alive) -> None:

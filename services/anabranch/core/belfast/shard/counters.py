@@ -14,6 +14,8 @@ class ShardCounters:
     repeated: int = 0
     """Batches that were there already."""
     refused: int = 0
+    nonsense: int = 0
+    """Letters that their senders may not send: they are ignored."""
     records: int = 0
     """Logged by this replica, as primary or backup; the next counts no-ops."""
     noops: int = 0

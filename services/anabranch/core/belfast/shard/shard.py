@@ -145,7 +145,19 @@ class Shard(ServingMachine):
         self._serving.asked(token, message)
 
     def _received(self, sender: str, letter: Any) -> None:
-        self._letters[type(letter)](sender, letter)
+        received = self._letters.get(type(letter))
+        if received is None:  # it is a sequencer's, and came to the wrong node
+            return
+        if self._takes(sender, letter):
+            received(sender, letter)
+        else:
+            self.counters.nonsense += 1
+
+    def _takes(self, sender: str, letter: object) -> bool:
+        """May it send that (decision 80)? `Replica` knows who sends what among replicas."""
+        if isinstance(letter, letters.FromSequencer):
+            return sender in self.config.sequencers
+        return not isinstance(letter, letters.BetweenReplicas) or sender in self.config.replicas
 
     def _persisted(self, last: int) -> None:
         self.replica.persisted(last)

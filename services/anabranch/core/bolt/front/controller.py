@@ -41,6 +41,7 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.sequencing.controller.contacts import Contacts
+from anabranch.core.sequencing.controller.names import is_controller
 from anabranch.core.sequencing.controller.stragglers import Stragglers
 from anabranch.core.sequencing.controller.views import Views
 from anabranch.core.sequencing.letters import Prepared, Present, Sealed
@@ -121,8 +122,8 @@ class FrontController:
         if self._alarms.overdue:
             self._was_away(self._alarms.overdue, now)
         match event:
-            case Received(_, letter):
-                self._received(letter)
+            case Received(sender, letter):
+                self._received(sender, letter)
             case TimerFired():
                 self._alarms.ring()
             case Drain():
@@ -179,7 +180,10 @@ class FrontController:
         self._succession.was_away(missed)
         self._stragglers.begin()
 
-    def _received(self, letter: Any) -> None:
+    def _received(self, sender: str, letter: Any) -> None:
+        if not self._takes(sender, letter):
+            self.counters.nonsense += 1
+            return
         match letter:
             case Present():
                 self._present(letter)
@@ -192,7 +196,24 @@ class FrontController:
             case LogAnswered():
                 self._questions.answered(letter)
             case _:
-                raise AssertionError(letter)
+                """It is for sequencers, and came to the wrong node."""
+
+    def _takes(self, sender: str, letter: Any) -> bool:
+        """Nobody speaks for another node."""
+        match letter:
+            case Present() | Sealed() | Prepared():
+                return letter.node == sender and self._is_sequencer(sender)
+            case FrontLeads():
+                known, added = self.config.controllers, self.configuration.sequencers
+                return is_controller(sender, controllers=known, sequencers=added)
+            case _:
+                return True
+
+    def _is_sequencer(self, node: str) -> bool:
+        """By what this controller was started with, or by what was decided last."""
+        known = self.configuration
+        members = known.view.nodes if known.view is not None else ()
+        return node in self.config.sequencers or node in known.sequencers or node in members
 
     def _present(self, letter: Present) -> None:
         now = self._alarms.now

@@ -22,6 +22,8 @@ class FrontCounters:
     """Times that the log wanted an earlier batch first."""
     fenced: int = 0
     """Leads that ended because the log knew a later epoch."""
+    nonsense: int = 0
+    """Letters that claim what can't be, or that their senders may not send: they are ignored."""
 
 
 @dataclass(slots=True)
@@ -36,3 +38,5 @@ class FrontControllerCounters:
     """Views of which nothing was left."""
     stragglers: int = 0
     """Times that a member was taken out of a view because appends waited for it."""
+    nonsense: int = 0
+    """Letters that their senders may not send: they are ignored."""

@@ -173,10 +173,12 @@ class FrontSequencer(ServingMachine):
 
     def _received(self, sender: str, letter: Any) -> None:
         match letter:
+            case FrontConfiguration() | FrontControl() if not self.replica.is_controller(sender):
+                self.counters.nonsense += 1
             case FrontConfiguration():
                 if self.configuration is None or letter.version > self.configuration.version:
                     self.configuration = letter
-                    self.replica.configured(letter.version)
+                    self.replica.configured(letter.version, letter.sequencers)
             case FrontControl():
                 if self._control is None or letter.term >= self._control[1].term:
                     self._control = self._alarms.now, letter
@@ -185,7 +187,7 @@ class FrontSequencer(ServingMachine):
                 if self.committing is not None and self.committing.ended is not None:
                     self.replica.ask_again()
             case _:
-                self.replica.received(sender, letter)
+                self.counters.nonsense += not self.replica.received(sender, letter)
 
     def _started(self, view: View) -> None:
         self._stop()

@@ -17,7 +17,13 @@ from anabranch.core.erwin.controller.counters import ControllerCounters
 from anabranch.core.erwin.controller.lead import FromNode, Lead, ToNode
 from anabranch.core.erwin.controller.plan import Plan
 from anabranch.core.erwin.controller.status import ControllerStatus
-from anabranch.core.erwin.protocol.letters import Configuration, Control, ShardPresent
+from anabranch.core.erwin.protocol.letters import (
+    Configuration,
+    Control,
+    OpenShard,
+    ShardPresent,
+    ShardSealed,
+)
 from anabranch.core.lateness import Delays
 from anabranch.core.limits import Limits
 from anabranch.core.machine import (
@@ -45,7 +51,7 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.sequencing.controller.contacts import Contacts
-from anabranch.core.sequencing.letters import Present
+from anabranch.core.sequencing.letters import Prepared, Present, Sealed
 from anabranch.core.types import MS, Nanoseconds
 
 RETRY_MS = 100
@@ -251,6 +257,9 @@ class Controller:
 
     def _received(self, sender: str, letter: FromNode) -> None:
         assert sender, "a letter has a sender"
+        if not self._takes(sender, letter):
+            self.counters.nonsense += 1
+            return
         now = self._alarms.now
         new = True
         if isinstance(letter, Present):
@@ -273,6 +282,24 @@ class Controller:
             )
         if self.lead is not None and new:
             self.lead.received(letter, now)
+
+    def _takes(self, sender: str, letter: FromNode) -> bool:
+        """Nobody speaks for another node; and only a shard can be here that isn't known yet."""
+        match letter:
+            case Present() | Sealed() | Prepared():
+                return letter.node == sender and self._is_sequencer(sender)
+            case ShardPresent():
+                return letter.node == sender and (not letter.nodes or sender in letter.nodes)
+            case ShardSealed():
+                return letter.node == sender
+            case OpenShard():
+                return self._is_sequencer(sender)
+
+    def _is_sequencer(self, node: str) -> bool:
+        """By what this controller was started with, or by what was decided last."""
+        known = self.configuration
+        members = known.view.nodes if known.view is not None else ()
+        return node in self.config.sequencers or node in known.sequencers or node in members
 
     def _send(self, to: str, letter: ToNode) -> None:
         self._effects.append(Send(to, letter))

@@ -26,3 +26,5 @@ class ControllerCounters:
     """Shards that were added."""
     removed: int = 0
     """Shards that were closed, and whose records are trimmed."""
+    nonsense: int = 0
+    """Letters that their senders may not send: they are ignored."""

@@ -79,7 +79,8 @@ class Lead:
                 self._compare(letter.node, letter.version, letter.view)
                 self.views.present(letter, now)
             case ShardPresent():
-                self._compare(letter.node, letter.version, 0)
+                if self._is_known(letter):
+                    self._compare(letter.node, letter.version, 0)
                 self._heard = letter
                 self.epochs.present(letter)
             case Sealed() | Prepared():
@@ -152,6 +153,15 @@ class Lead:
             self._send(node, known)
         elif version > known.version or (view and view > (known.view.number if known.view else 0)):
             self.forgotten = node
+
+    def _is_known(self, letter: ShardPresent) -> bool:
+        """Believe a replica of an unknown shard about later decisions only where no shard has begun
+        yet: then the journal may have lost them all. Of others the known nodes tell.
+        """
+        known = self.plan.configuration
+        if not any(setup.epoch for setup in known.shards):
+            return True
+        return any(letter.node in setup.nodes for setup in known.shards)
 
 
 def nodes_of(configuration: Configuration) -> tuple[str, ...]:

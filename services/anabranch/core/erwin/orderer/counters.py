@@ -18,7 +18,7 @@ class OrdererCounters:
     gaps: int = 0
     """Times that a shard asked for lost rows."""
     nonsense: int = 0
-    """Answers that claim what can't be, and are ignored."""
+    """Letters that claim what can't be, or that their senders may not send: they are ignored."""
     fenced: int = 0
     """Leads that ended because a shard knew a later fence."""
     ordered: int = 0

@@ -18,6 +18,7 @@ from anabranch.core.erwin.orderer.patience import Patience
 from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.shard_wishes import ShardWishes
 from anabranch.core.erwin.orderer.status import survey
+from anabranch.core.erwin.protocol.checks import fault_in
 from anabranch.core.erwin.protocol.directory import Directories, other_durability
 from anabranch.core.erwin.protocol.letters import Configuration, Control, Pushed, Stale
 from anabranch.core.limits import Limits
@@ -180,6 +181,10 @@ class Sequencer(ServingMachine):
 
     def _received(self, sender: str, letter: Any) -> None:
         match letter:
+            case Configuration() | Control() if not self.replica.is_controller(sender):
+                self.counters.nonsense += 1
+            case Configuration() if fault_in(letter) is not None:
+                self.counters.nonsense += 1
             case Configuration():
                 self._configured(letter)
             case Pushed():
@@ -192,16 +197,18 @@ class Sequencer(ServingMachine):
             case Dropped():
                 # It concerns the ordering only if it makes something stable, which says so itself.
                 self.ordering.stirred = False
-                self.replica.received(sender, letter)
+                self.counters.nonsense += not self.replica.received(sender, letter)
             case _:
-                self.replica.received(sender, letter)
+                self.counters.nonsense += not self.replica.received(sender, letter)
 
     def _configured(self, configuration: Configuration) -> None:
         self._mode = configuration.mode
         if self._mode is not self.config.mode:
             return
         self.ordering.configured(configuration)
-        self.replica.configured(self.ordering.version)
+        known = self.ordering.configuration
+        assert known is not None, "it is known from now on"
+        self.replica.configured(known.version, known.sequencers)
         self._wishes.configured(self.ordering.configuration)
 
     # What clients ask.

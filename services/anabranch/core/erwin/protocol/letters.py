@@ -6,8 +6,9 @@ replicas in `core/replication/letters.py`.
 import msgspec
 
 from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
+from anabranch.core.replication.letters import Epoch
 from anabranch.core.sequencing.view import View
-from anabranch.core.types import LocalSequence, Milliseconds, Nanoseconds, Position
+from anabranch.core.wire.numbers import Bounded, BoundedOrNone
 
 
 class ErwinLetterBase(msgspec.Struct, frozen=True, array_like=True):
@@ -22,27 +23,27 @@ class Push(ErwinLetterBase, frozen=True, kw_only=True, tag="push", gc=False):
     """
 
     fence: Fence
-    base: Position
+    base: Bounded
     """Where the leader of this fence began with this shard. What the shard holds from there on of
     a lower fence is void. A shard that ends below was added later: it begins here, because no row
     below names it.
     """
-    first: Position
+    first: Bounded
     """Of the first row; without rows the end of those that were sent."""
     rows: list[Row]
     batches: list[bytes]
     """Mode m: of the rows of this shard, in their order."""
-    stable: Position
-    trimmed: Position
+    stable: Bounded
+    trimmed: Bounded
     answer_later: bool = False
     """It tells only what is stable, and the answer to the next push may say that this is known. A
     replica of an older release answers at once.
     """
-    waits_ms: list[Milliseconds] = []
+    waits_ms: list[Bounded] = []
     """Mode st: how long to wait for the data of each row, one for all if there is one, and
     `noop_ms` if there is none: after that its records are no-ops.
     """
-    announced_bytes: int = -1
+    announced_bytes: BoundedOrNone = -1
     """Mode st: of this shard's rows, as clients have said when they announced them. -1: the leader
     doesn't say.
     """
@@ -52,27 +53,27 @@ class Pushed(ErwinLetterBase, frozen=True, kw_only=True, tag="pushed", gc=False)
     """A shard's primary to the leader: a quorum of this shard holds every push up to here."""
 
     fence: Fence
-    shard: int
-    upto: Position
+    shard: Bounded
+    upto: Bounded
     """Not below what the fence's base was, if the shard holds that."""
-    trimmed: Position
+    trimmed: Bounded
     """Journaled, like `upto`."""
-    records: int = 0
-    noops: int = 0
-    reads: int = 0
-    slow_reads: int = 0
-    orphans: int = 0
-    stable: Position = 0
+    records: Bounded = 0
+    noops: Bounded = 0
+    reads: Bounded = 0
+    slow_reads: Bounded = 0
+    orphans: Bounded = 0
+    stable: Bounded = 0
     """As far as the shard knows; the leader repeats it until then."""
-    wanted: Position = -1
+    wanted: BoundedOrNone = -1
     """The push came behind a gap: send again from here, where the shard's rows end. -1: no gap."""
     obstacle: str = ""
     """Why the primary can't write what it was sent; empty if it can."""
-    voided: list[Position] = []
+    voided: list[Bounded] = []
     """Mode st: where rows of this shard begin that became no-ops since the answer before, some of
     them if there are many.
     """
-    excess_bytes: int = 0
+    excess_bytes: Bounded = 0
     """Mode st: of all batches that this primary has bound in this fence, beyond what was announced.
     """
 
@@ -87,18 +88,18 @@ class Stale(ErwinLetterBase, frozen=True, tag="stale", gc=False):
 class ShardSetup(ErwinLetterBase, frozen=True, kw_only=True):
     """One shard in the configuration."""
 
-    number: int
+    number: Bounded
     """Given once; rows name a shard by it."""
     name: str
     nodes: tuple[str, ...]
     """All replicas that may take part."""
-    epoch: int = 0
+    epoch: Epoch = 0
     """0: its replicas haven't all been there yet."""
     primary: str = ""
     replicas: tuple[str, ...] = ()
     """Of the epoch."""
     disks: tuple[int, ...] = ()
-    begins: Position = 0
+    begins: Bounded = 0
     """The shard's map begins here: it was added when this was stable at most."""
     open: bool = True
     """May take new records."""
@@ -111,8 +112,8 @@ class ShardSetup(ErwinLetterBase, frozen=True, kw_only=True):
 class Configuration(ErwinLetterBase, frozen=True, kw_only=True, tag="configuration"):
     """What the controller decided last. Controllers send it to every node of the log."""
 
-    version: int
-    term: int
+    version: Bounded
+    term: Bounded
     """Of the controller that decided it."""
     mode: Mode
     fsync: bool
@@ -130,32 +131,32 @@ class ShardPresent(ErwinLetterBase, frozen=True, kw_only=True, tag="shard-presen
 
     shard: str
     node: str
-    disk: int
+    disk: Bounded
     """Of its journal. After that was lost it is another."""
-    epoch: int
+    epoch: Epoch
     """The last that it knows; 0: none."""
-    role: int
+    role: Bounded
     """`replication.replica.Role`."""
-    durable: LocalSequence
-    held: Position
+    durable: Bounded
+    held: Bounded
     """The end of the rows that its shard has made durable, as far as it knows."""
-    stable: Position
+    stable: Bounded
     silent: tuple[str, ...] = ()
     """A primary: replicas of its epoch that don't answer it."""
     caught_up: tuple[str, ...] = ()
     """A primary: replicas outside of its epoch that hold all that is durable."""
-    version: int = 0
+    version: Bounded = 0
     """Of the configuration that it knows."""
     nodes: tuple[str, ...] = ()
     """All replicas of the shard, as this one was started with."""
-    trimmed: Position = 0
-    fence: int = 0
+    trimmed: Bounded = 0
+    fence: Bounded = 0
     """`Fence.number` of the last pushes that its shard took."""
-    base: Position = 0
+    base: Bounded = 0
     """Where the leader of that fence began."""
     established: bool = False
     """A primary whose term a quorum has adopted: `held` is everything that is durable."""
-    at: Nanoseconds = 0
+    at: Bounded = 0
     """By the sender's clock: a letter that the network held up says nothing new."""
     leaving: bool = False
     """The replica's process is about to end: the shard goes on without it."""
@@ -167,16 +168,16 @@ class SealShard(ErwinLetterBase, frozen=True, kw_only=True, tag="seal-shard"):
     """
 
     shard: str
-    epoch: int
+    epoch: Epoch
 
 
 class ShardSealed(ErwinLetterBase, frozen=True, kw_only=True, tag="shard-sealed"):
     shard: str
     node: str
-    epoch: int
-    last_term: int
+    epoch: Epoch
+    last_term: Bounded
     """Of its last item."""
-    last: LocalSequence
+    last: Bounded
     """The replica with the highest term, then the longest log, holds all that was durable."""
 
 
@@ -184,7 +185,7 @@ class LearnShard(ErwinLetterBase, frozen=True, kw_only=True, tag="learn-shard"):
     """A controller to a replica outside of its shard's epoch: copy what the primary holds."""
 
     shard: str
-    epoch: int
+    epoch: Epoch
     primary: str
 
 
@@ -202,7 +203,7 @@ class Control(ErwinLetterBase, frozen=True, kw_only=True, tag="control"):
     """The controller that leads, to every sequencer: what it is doing, for whoever asks these."""
 
     node: str
-    term: int
+    term: Bounded
     obstacle: str
     """Why nothing is decided, or what can't be; empty: all is well."""
     changing: str

@@ -2,11 +2,16 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
 from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.types import Position
+from anabranch.core.sequencing.view import ViewNumber
+from anabranch.core.types import NEVER, Position
+from anabranch.core.wire.numbers import Bounded, BoundedOrNone
+
+_START_BITS = 20
 
 
 class Mode(StrEnum):
@@ -27,9 +32,9 @@ was never acknowledged, because a shard is removed when it holds all that was.
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An append's records have the positions from `first` up to and without `end`."""
 
-    first: Position
-    count: int
-    shard: int
+    first: Bounded
+    count: Annotated[int, msgspec.Meta(ge=1, le=NEVER)]
+    shard: BoundedOrNone
     """The shard's number in the configuration, or `NO_SHARD`."""
     id: AppendId
 
@@ -46,16 +51,16 @@ def end_of(rows: Sequence[Row], first: Position) -> Position:
 class Fence(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """Whose pushes count: those of the latest view, and in it of the leader's latest start."""
 
-    view: int
-    start: int
+    view: ViewNumber
+    start: Annotated[int, msgspec.Meta(ge=0, lt=1 << _START_BITS)]
 
     @property
     def number(self) -> int:
         """As one number, which replication journals with its terms."""
-        assert 0 <= self.start < 1 << 20
-        return (self.view << 20) | self.start
+        assert 0 <= self.start < 1 << _START_BITS
+        return (self.view << _START_BITS) | self.start
 
     @classmethod
     def of(cls, number: int) -> "Fence":
         assert number >= 0
-        return cls(number >> 20, number & ((1 << 20) - 1))
+        return cls(number >> _START_BITS, number & ((1 << _START_BITS) - 1))

@@ -11,6 +11,8 @@ class ErwinShardCounters:
     """Pushes that were there already."""
     gaps: int = 0
     """Pushes that came behind a gap."""
+    nonsense: int = 0
+    """Letters that claim what can't be, or that their senders may not send: they are ignored."""
     stale: int = 0
     """Pushes of a fence that is over."""
     fences: int = 0

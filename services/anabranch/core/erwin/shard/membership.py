@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from anabranch.core.alarms import Alarms
+from anabranch.core.erwin.protocol.checks import fault_in
 from anabranch.core.erwin.protocol.letters import (
     Configuration,
     LearnShard,
+    Push,
     SealShard,
     ShardPresent,
     ShardSealed,
@@ -16,6 +18,7 @@ from anabranch.core.erwin.shard.contents import Contents
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Send
 from anabranch.core.replication.replica import Replica, Role
+from anabranch.core.sequencing.controller.names import is_controller
 from anabranch.core.types import LocalSequence, Position
 
 
@@ -45,6 +48,8 @@ class Membership:
         self._alarms = alarms
         self.leaving = False
         """The replica's process is about to end."""
+        self._leaders = frozenset[str]()
+        """Nodes that may order, by the latest configuration that is known here."""
         self._begun = False
         self._said: tuple[object, ...] = ()
         """What a change of is told at once."""
@@ -71,6 +76,8 @@ class Membership:
         if known is not None and configuration.version <= known.version:
             return
         self.configuration = configuration
+        view = configuration.view
+        self._leaders = frozenset((*configuration.sequencers, *(view.nodes if view else ())))
         self.me = self.setup(self._config.shard)
         me = self.me
         if me is not None:
@@ -79,6 +86,22 @@ class Membership:
         self.on_configuration()
         if me is not None and me.epoch:
             self._replica.arrange(me.epoch, me.primary, me.replicas, disks=me.disks)
+
+    def takes(self, sender: str, letter: object) -> bool:
+        """May it send that? The shard's own replicas are known to `Replica`."""
+        match letter:
+            case Configuration():
+                return self._is_controller(sender) and fault_in(letter) is None
+            case SealShard() | LearnShard():
+                return self._is_controller(sender)
+            case Push():
+                return sender in self._leaders
+            case _:
+                return True
+
+    def _is_controller(self, sender: str) -> bool:
+        known = self._config.controllers
+        return is_controller(sender, controllers=known, sequencers=self._leaders)
 
     def seal(self, sender: str, letter: SealShard) -> None:
         if letter.shard != self._config.shard or not self.may_be_sealed():

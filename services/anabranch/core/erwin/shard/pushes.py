@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from anabranch.core.alarms import Alarm, Alarms
+from anabranch.core.erwin.protocol.checks import fault_in_push
 from anabranch.core.erwin.protocol.letters import Push, Pushed, Stale
 from anabranch.core.erwin.protocol.rows import Mode, Row, end_of
 from anabranch.core.erwin.shard.contents import Contents
@@ -96,13 +97,20 @@ class Pushes:
         self._owes, self._wanted, self._told = False, -1, _NOTHING
 
     def push(self, sender: str, letter: Push) -> None:
+        """From a node that may lead."""
         contents = self._contents
+        if fault_in_push(letter, shard=contents.number, mode=contents.mode) is not None:
+            self._counters.nonsense += 1
+            return
         known = contents.storage.fence
         if letter.fence < known:
             self._counters.stale += 1
             self._effects.append(Send(sender, Stale(known)))
             return
         if letter.fence > known:
+            if not self._may_replace(letter.base):
+                self._counters.nonsense += 1
+                return
             self._fence(letter)
         self._leader, self._wanted = sender, -1
         self.base = letter.base
@@ -141,13 +149,20 @@ class Pushes:
         if self._leader and (self._owes or self._progress > self._told):
             self._answer()
 
+    def _may_replace(self, base: Position) -> bool:
+        """What is stable never changes (LazyLog, 4.5), and what was ordered by a member ends where
+        a push did.
+        """
+        map_ = self._contents.map
+        if base < self._contents.marks.stable:
+            return False
+        to = map_.holder(base)
+        return to == map_.last or map_.start(to) >= base
+
     def _fence(self, letter: Push) -> None:
         contents = self._contents
-        assert letter.base >= contents.marks.stable, "what is stable never changes (LazyLog, 4.5)"
+        assert self._may_replace(letter.base), "what is stable never changes (LazyLog, 4.5)"
         to = contents.map.holder(letter.base)
-        assert to == contents.map.last or contents.map.start(to) >= letter.base, (
-            "what was ordered by a member ends where a push did"
-        )
         self._counters.fences += 1
         self._told = _NOTHING
         self._pending.clear()

@@ -134,8 +134,12 @@ class ErwinShard(ServingMachine):
 
     def _received(self, sender: str, letter: object) -> None:
         received = self._letters.get(type(letter))
-        if received is not None:  # others came to the wrong node
+        if received is None:  # it came to the wrong node
+            return
+        if self.membership.takes(sender, letter):
             received(sender, letter)
+        else:
+            self.counters.nonsense += 1
 
     def _persisted(self, last: int) -> None:
         self.replica.persisted(last)

@@ -3,6 +3,8 @@ address with `/controller` behind it, and what a letter is says whether a contro
 meant by it (docs/decisions/0060).
 """
 
+from collections.abc import Collection
+
 _SUFFIX = "/controller"
 
 
@@ -21,6 +23,14 @@ def address_of(node: str) -> str:
 def names_at(address: str) -> tuple[str, str]:
     """All nodes that there may be in a process."""
     return address, controller_at(address)
+
+
+def is_controller(node: str, *, controllers: Collection[str], sequencers: Collection[str]) -> bool:
+    """May this node send what controllers send? It is one of the controllers that the asking node
+    was started with, or is beside a sequencer of the configuration: that was added since.
+    """
+    added = node.endswith(_SUFFIX) and address_of(node) in sequencers
+    return added or node in controllers
 
 
 def named(address: str, *, controller: bool) -> str:

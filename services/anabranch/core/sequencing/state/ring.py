@@ -1,12 +1,13 @@
 """The appends that a sequencing replica holds and that aren't ordered yet."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.types import Nanoseconds
+from anabranch.core.types import NEVER, Nanoseconds
+from anabranch.core.wire.numbers import Bounded
 
 ENTRY_BYTES = 256
 """What an entry takes in memory beside its batch."""
@@ -16,9 +17,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One append: its record batch, or the shard that has it (LazyLog, 5.1)."""
 
     id: AppendId
-    count: int
+    count: Annotated[int, msgspec.Meta(ge=1, le=NEVER)]
     """Records of the batch."""
-    size: int
+    size: Bounded
     """Bytes of the batch."""
     batch: bytes = b""
     """Empty if a shard has it."""

@@ -5,7 +5,16 @@ from msgspec.structs import replace
 from tests.unit.core.belfast.shard.shard_stage import LEADER, RULES, Stage, batch
 
 from anabranch.core.belfast.ledger.decisions import CutTo, Release, TrimTo
-from anabranch.core.belfast.protocol.letters import Alive, FixLag
+from anabranch.core.belfast.protocol.letters import (
+    Alive,
+    Decided,
+    FixLag,
+    Leading,
+    Learn,
+    Places,
+    Seal,
+    Sealed,
+)
 from anabranch.core.belfast.protocol.messages import (
     Confirmed,
     Delivered,
@@ -21,7 +30,7 @@ from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Persisted, Request, Send
+from anabranch.core.machine import Persisted, Received, Request, Send
 from anabranch.core.wire.session import Credit
 
 
@@ -375,3 +384,25 @@ def test_a_replica_says_whether_what_it_stores_is_on_a_disk(fsync: bool) -> None
     said = (*shard.start(1), *shard.step(1, Persisted(1)))
     letters = [each.message for each in said if isinstance(each, Send)]
     assert [each.fsync for each in letters if isinstance(each, Alive)] == [fsync]
+
+
+def test_only_sequencers_lead_a_shard_and_a_letter_for_others_ends_nothing() -> None:
+    stage = Stage()
+    stage.admit(2, 3, 2)
+    machine = stage.nodes["a1"].machine
+    known = machine.following.term
+    lies = [
+        Leading(known + 1, RULES),
+        Decided(known, machine.following.applied + 1, [b""]),
+        Seal(shard=0, epoch=9),
+        Learn(shard=0, epoch=9, primary="x"),
+        Places(shard="a", view=9, floor=1 << 60, upto=1 << 60, rows=[]),
+    ]
+    for letter in lies:
+        stage.nodes["a1"].give(Received("stranger", letter))
+    stage.nodes["a1"].give(Received("stranger", Sealed(shard=0, epoch=1, last_epoch=1, last=1)))
+    assert machine.counters.nonsense == len(lies)
+    assert (machine.following.term, machine.following.leader) == (known, LEADER)
+    token = stage.append("a1", "v")
+    stage.cut(0, 1)
+    assert stage.positions(token) == [0]

@@ -2,7 +2,7 @@
 foretold is confirmed or failed.
 """
 
-from tests.unit.core.belfast.shard.shard_stage import Stage
+from tests.unit.core.belfast.shard.shard_stage import LEADER, Stage
 
 from anabranch.core.belfast.ledger.decisions import (
     Admit,
@@ -403,7 +403,7 @@ def test_who_has_come_past_a_failure_isnt_told_of_it_again() -> None:
 def test_who_is_sealed_says_so_to_whoever_leads_by_then() -> None:
     stage = Stage(PAIR)
     stage.admit(2)
-    stage.nodes["a2"].give(Received("leader", Seal(shard=0, epoch=2)))
+    stage.nodes["a2"].give(Received(LEADER, Seal(shard=0, epoch=2)))
     stage.settle()
     stage.letters.clear()
     stage.sleep(10)

@@ -4,6 +4,7 @@
 
 from typing import Any
 
+from msgspec.structs import replace
 from tests.unit.core.bolt.front.world import SECOND, World
 
 from anabranch.core.bolt.front.config import (
@@ -12,7 +13,7 @@ from anabranch.core.bolt.front.config import (
     FrontSequencerConfig,
 )
 from anabranch.core.bolt.front.controller import FrontController
-from anabranch.core.bolt.front.letters import FrontControl
+from anabranch.core.bolt.front.letters import FrontControl, FrontLeads
 from anabranch.core.bolt.front.questions import LOG, AskLog, LogAnswered
 from anabranch.core.bolt.front.sequencer import FrontSequencer
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration, LeadFront, ReadFront
@@ -20,7 +21,9 @@ from anabranch.core.errors import Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effects, Received, Reply, Request, Send, TimerFired
+from anabranch.core.sequencing.letters import Present, Seal
 from anabranch.core.sequencing.messages import LogSurvey, Survey
+from anabranch.core.sequencing.view import Ballot
 from anabranch.core.types import MS, LogId, Nanoseconds
 
 NODES = ("a", "b")
@@ -64,7 +67,7 @@ def surveyed(letters: list[FrontControl], now: Nanoseconds) -> LogSurvey:
     machine.start(SECOND)
     machine.step(SECOND, Received("c", LEADS))
     for letter in letters:
-        machine.step(SECOND, Received(letter.node, letter))
+        machine.step(SECOND, Received("c", letter))
     effects: Any = machine.step(now, Request(1, Survey()))
     (answer,) = (each.message for each in effects if isinstance(each, Reply))
     assert isinstance(answer, LogSurvey)
@@ -118,3 +121,31 @@ def test_a_sequencer_says_what_it_was_told_and_when() -> None:
 def test_what_a_deposed_controller_says_late_counts_for_nothing() -> None:
     found = surveyed([control(3), control(2, changing="sealing")], SECOND)
     assert (found.controller, found.changing) == ("term-3", "")
+
+
+def test_only_controllers_say_what_the_front_is_and_what_they_do() -> None:
+    config = FrontSequencerConfig(node="a", log=LogId(7), controllers=("c", "d"))
+    machine = FrontSequencer(config, Limits())
+    machine.start(SECOND)
+    machine.step(SECOND, Received("b", FrontConfiguration(version=9, ending=True)))
+    machine.step(SECOND, Received("e/controller", FrontConfiguration(version=9, ending=True)))
+    machine.step(SECOND, Received("b", Seal(Ballot(2, 1), 1)))
+    assert machine.configuration is None
+    assert machine.counters.nonsense == 3
+    machine.step(SECOND, Received("c", LEADS))
+    machine.step(SECOND, Received("b/controller", replace(LEADS, version=2)))
+    assert machine.configuration == replace(LEADS, version=2)
+
+
+def test_a_front_controller_is_deposed_by_another_and_by_nobody_else() -> None:
+    controlling = Controlling()
+    controlling.wait(Limits().present_ms)
+    machine = controlling.its
+    assert machine.plan is not None
+    present = Present(node="a", life=1, view=0, started=False, ordered=0)
+    for sender, letter in (("x", FrontLeads(1 << 60)), ("a", FrontLeads(9)), ("b", present)):
+        machine.step(controlling.now, Received(sender, letter))
+    assert machine.counters.nonsense == 3
+    assert machine.plan is not None
+    machine.step(controlling.now, Received("a/controller", FrontLeads(9)))
+    assert machine.plan is None

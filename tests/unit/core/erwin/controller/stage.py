@@ -267,7 +267,7 @@ class Stage:
 
     def ask(self, shard: str, *, to_open: bool) -> None:
         for host in self.hosts.values():
-            host.step(Received("someone", OpenShard(shard, to_open)))
+            host.step(Received(self.sequencer_names[0], OpenShard(shard, to_open)))
 
     def append(self, record: int, *nodes: str) -> bool:
         """At all members, or at these; True if it is acknowledged."""

@@ -1,10 +1,12 @@
 """A controller among naive nodes, example by example."""
 
+from msgspec.structs import replace
 from tests.unit.core.erwin.controller.stage import LIMITS, Stage, running
 
-from anabranch.core.erwin.protocol.letters import ShardSealed
+from anabranch.core.erwin.protocol.letters import OpenShard, ShardSealed
 from anabranch.core.machine import Received
-from anabranch.core.sequencing.letters import Prepared
+from anabranch.core.sequencing.letters import Prepared, Sealed
+from anabranch.core.sequencing.view import Ballot
 
 RETURN_MS = LIMITS.return_ms + 1_000
 SILENT_MS = 1_000
@@ -414,3 +416,31 @@ def test_the_status_says_what_is_wrong() -> None:
     status = stage.controller.status()
     assert status.configuration == stage.configuration
     assert status.silent == ("s1", "s2", "s3", "h0-a", "h0-b")
+
+
+def test_nobody_speaks_for_another_node_and_a_stranger_decides_nothing() -> None:
+    stage = running()
+    present = replace(stage.sequencers["s2"].present(), at=stage.now)
+    shard = replace(stage.replicas["h0-a"].present(), at=stage.now)
+    far = 1 << 60
+    lies = [
+        ("stranger", replace(present, life=far, at=far)),
+        ("stranger", replace(present, node="stranger", version=far)),
+        ("s3", replace(present, version=far)),
+        ("stranger", replace(shard, version=far)),
+        ("stranger", replace(shard, node="stranger")),
+        ("h0-b", ShardSealed(shard="h0", node="h0-a", epoch=2, last_term=0, last=0)),
+        ("s3", Prepared(ballot=Ballot(2, 1), node="s2", life=1, base=0)),
+        ("s3", Sealed(ballot=Ballot(2, 1), view=1, node="s2", life=1, ordered=0, records=0)),
+        ("stranger", OpenShard("h0", False)),
+    ]
+    for sender, letter in lies:
+        stage.host.step(Received(sender, letter))
+    assert stage.controller.counters.nonsense == len(lies)
+    joins = replace(shard, shard="more", node="stranger", nodes=("stranger", "x"), version=far)
+    stage.host.step(Received("stranger", joins))
+    stage.run(2 * SILENT_MS)
+    assert stage.controller.obstacle is None
+    assert stage.view.number == 1
+    assert [setup.open for setup in stage.configuration.shards] == [True, True]
+    assert [setup.epoch for setup in stage.configuration.shards] == [1, 1]

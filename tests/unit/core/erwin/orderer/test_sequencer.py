@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from tests.unit.core.erwin.orderer.sequencer_stage import LIMITS, Cluster
+from tests.unit.core.erwin.orderer.sequencer_stage import CONTROLLER, LIMITS, Cluster
 
 from anabranch.core.errors import LastShard
 from anabranch.core.errors.refused import Refused
@@ -472,8 +472,10 @@ def test_any_sequencer_tells_what_the_controllers_decided_and_do(cluster: Cluste
         leaving=(),
         taking_over=(),
     )
-    cluster.step("b", Received("k", said))
-    cluster.step("b", Received("j", msgspec.structs.replace(said, node="j", term=1)))
+    cluster.step("b", Received(CONTROLLER, said))
+    cluster.step("b", Received(CONTROLLER, msgspec.structs.replace(said, node="j", term=1)))
+    cluster.step("b", Received("a", msgspec.structs.replace(said, node="a", term=1 << 60)))
+    assert cluster["b"].counters.nonsense == 1
     cluster.wait(300)
     found = cluster.answers[cluster.ask("b", Survey())]
     assert isinstance(found, LogSurvey)

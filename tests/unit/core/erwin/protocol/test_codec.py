@@ -122,3 +122,29 @@ def test_sizes_that_do_not_fit_the_batches_cost_the_reply(sizes: list[int]) -> N
 def test_a_clients_first_frame_tells_which_engine_it_wants() -> None:
     kinds = [codec.hello[0] for codec in (BOLT, BELFAST, frames.CODEC)]
     assert len(set(kinds)) == len(kinds)
+
+
+@pytest.mark.parametrize(
+    "letter",
+    [
+        Push(fence=Fence(1 << 60, 1), base=0, first=0, rows=[], batches=[], stable=0, trimmed=0),
+        Push(fence=Fence(1, 1), base=0, first=0, rows=[], batches=[], stable=1 << 62, trimmed=0),
+        Push(fence=Fence(1, 1), base=-1, first=0, rows=[], batches=[], stable=0, trimmed=0),
+        Push(
+            fence=Fence(1, 1),
+            base=0,
+            first=0,
+            rows=[Row(0, 0, 0, AppendId(1, 0, 0))],
+            batches=[],
+            stable=0,
+            trimmed=0,
+        ),
+        SealShard(shard="a", epoch=1 << 30),
+        Dropped(1 << 40, 0),
+        Copy("a", 1, 1, 0, -1, []),
+    ],
+)
+def test_a_letter_with_a_number_that_no_log_could_follow_is_unreadable(letter: Any) -> None:
+    """It costs the letter and no more: numbers made of it wouldn't fit into a journal."""
+    ((_, read),) = frames.letters(1 << 20).feed(b"".join(encode_letter(letter)))
+    assert isinstance(read, BadFrame)

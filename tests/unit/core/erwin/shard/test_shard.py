@@ -1,10 +1,11 @@
 """A shard's primary in mode m: pushes, answers, fences, takeovers."""
 
 import pytest
+from msgspec.structs import replace
 from tests.unit.core.erwin.shard.erwin_stage import FENCE, LEADER, Stage, batch
 
 from anabranch.core.errors.refused import Refused
-from anabranch.core.erwin.protocol.letters import LearnShard, Stale
+from anabranch.core.erwin.protocol.letters import LearnShard, Push, SealShard, Stale
 from anabranch.core.erwin.protocol.messages import Elsewhere, Read
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.erwin.shard.pushes import ANSWER_MS
@@ -311,3 +312,47 @@ def test_the_only_replica_of_a_shard_ends_at_once() -> None:
     stage = Stage({"a": ("a1",)}, hands_over=True)
     stage.nodes["a1"].give(Drain())
     assert stage.nodes["a1"].rested
+
+
+PUSH = Push(fence=LATER, base=6, first=6, rows=[], batches=[], stable=6, trimmed=0)
+
+
+@pytest.mark.parametrize(
+    ("sender", "push"),
+    [
+        ("stranger", replace(PUSH, trimmed=6)),
+        (LEADER, replace(PUSH, trimmed=7)),
+        (LEADER, replace(PUSH, base=0)),
+        (LEADER, replace(PUSH, rows=[Stage({}).row(7, 1, 0)], batches=[B])),
+        (LEADER, replace(PUSH, rows=[Stage({}).row(6, 1, 0)], batches=[])),
+    ],
+    ids=["of a stranger", "trims what isn't stable", "voids what is stable", "a gap", "no batch"],
+)
+def test_a_push_of_no_leader_or_that_cannot_be_changes_nothing(sender: str, push: Push) -> None:
+    stage = filled()
+    node = stage.nodes["a1"]
+    node.give(Received(sender, push))
+    stage.settle()
+    assert node.machine.counters.nonsense == 1
+    assert node.machine.contents.marks.trimmed == 0
+    assert stage.contents(stage.read("a1", 0)) == [(0, ["A0", "A1"]), (3, ["C0", "C1", "C2"])]
+    stage.push("a1", 6, [stage.row(6, 1, 0)], [B], stable=6)
+    assert stage.pushed("a1").upto == 7
+
+
+def test_only_controllers_configure_seal_and_teach_a_shard() -> None:
+    stage = filled()
+    node, known = stage.nodes["a1"], stage.configuration
+    far = replace(known, version=1 << 60, shards=())
+    letters = (far, SealShard(shard="a", epoch=2), LearnShard(shard="a", epoch=9, primary="x"))
+    for letter in letters:
+        node.give(Received(LEADER, letter))
+        node.give(Received("stranger/controller", letter))
+    unsound = replace(known.shards[0], primary="x")
+    node.give(Received("c1", replace(known, version=known.version + 1, shards=(unsound,))))
+    stage.settle()
+    assert node.machine.counters.nonsense == 7
+    assert node.machine.membership.configuration == known
+    assert node.machine.membership.leads
+    node.give(Received(f"{LEADER}/controller", replace(known, version=known.version + 1)))
+    assert node.machine.membership.configuration != known
