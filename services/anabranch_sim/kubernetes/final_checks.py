@@ -144,7 +144,9 @@ class FinalChecks:
         gated = spec.promotion.gate is not None and spec.promotion.policy is not Policy.MANUAL
         if gated and not jobs:
             yield f"{fork.ref} waits for a Job that there isn't"
-        passed = not gated or "Complete" in jobs
+        passed = not gated or (
+            "Complete" in jobs and not self._said(status.conditions, "GateFailed")
+        )
         if passed and (spec.approved or spec.promotion.policy is not Policy.APPROVAL):
             yield f"{fork.ref} isn't promoted, and nothing stands in the way"
 

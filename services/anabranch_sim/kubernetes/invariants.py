@@ -3,7 +3,8 @@
 1. One resource never has two logs, and whatever the operator makes names the resource it is for.
 2. Two operators never act at once; whoever was deposed changes nothing in the log service once its
    successor has.
-3. No fork is promoted without the wish and what its policy demands.
+3. No fork is promoted without the wish and what its policy demands, nor with more records of its
+   own than a gate has read that succeeded.
 4. No log is squashed or deleted but by its resource's end, its gate, its time, or its parent; and
    none is released that was to end with its resource.
 5. The operator puts no finalizer on anything, and takes away none but its own.
@@ -24,6 +25,7 @@ from anabranch.core.bolt.protocol.commands import (
     ForkLog,
     Guarded,
     Promote,
+    Promotion,
     Squash,
 )
 from anabranch.core.bolt.state import placement
@@ -82,6 +84,8 @@ class Invariants:
         """By UID."""
         self.jobs: dict[str, dict[str, None]] = {}
         """What Jobs were ever said to have come to, by their owners."""
+        self.reads: dict[str, list[int]] = {}
+        """How many own records of a fork its gates have read that succeed, by the Fork's UID."""
         self.terminated: dict[str, None] = {}
         """Namespaces that ever were on their way out."""
         self.writes = 0
@@ -143,6 +147,11 @@ class Invariants:
                     self._drained.pop(broker_name(object), None)
             case _:
                 pass
+
+    def read(self, job: Observed, own_records: int) -> None:
+        """A gate that is about to succeed has read so many records of its fork's own."""
+        for owner in job.owners:
+            self.reads.setdefault(owner, []).append(own_records)
 
     def others(self, object: Observed, *, held: bool) -> None:
         """Somebody else holds this, or lets it go."""
@@ -210,7 +219,8 @@ class Invariants:
             case CreateLog(owner=owner) | ForkLog(owner=owner) if _uid(owner) not in self.facts:
                 self.fail(f"1 owner: {command.command.name} is made for {owner or 'nobody'}")
             case Promote(log):
-                self._judge_promotion(log)
+                assert isinstance(outcome, Promotion)
+                self._judge_promotion(log, outcome.records)
             case Squash(log) | DeleteLog(log):
                 self._judge_end(log)
             case Adopt(log, "") if command.epoch > FIRST_EPOCH:
@@ -218,7 +228,7 @@ class Invariants:
             case _:
                 pass
 
-    def _judge_promotion(self, log: LogId) -> None:
+    def _judge_promotion(self, log: LogId, records: int) -> None:
         facts = self._facts_of(log)
         if facts is None:
             self.fail(f"3 promotion: of {log}, which nobody declares")
@@ -228,6 +238,11 @@ class Invariants:
             self.fail(f"3 promotion: of {facts.ref}, which nobody wished")
         if facts.policy is not Policy.MANUAL and facts.gated and "Complete" not in jobs:
             self.fail(f"3 promotion: of {facts.ref}, though no Job has succeeded")
+        read = self.reads.get(self._uid_of(log), [])
+        if facts.policy is not Policy.MANUAL and facts.gated and records > max(read, default=0):
+            self.fail(
+                f"3 judged: {facts.ref} has {records} own records, its gates have read {read}"
+            )
         if facts.policy is Policy.APPROVAL and not facts.approved:
             self.fail(f"3 promotion: of {facts.ref}, which nobody has approved")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from anabranch.core.bolt.state import forks as bolt_forks
 from anabranch.core.types import MS
 from anabranch_operator.api import names
 from anabranch_operator.api.fork import ForkState
@@ -101,6 +102,21 @@ def _if_there_is_one(_: Function) -> Function:
     return lambda *_: gates.SUCCEEDED
 
 
+def _whatever_came_since(_: Function) -> Function:
+    def passed(_log: Any, judged: Any, _now: int) -> Any:
+        kept = replace(judged, own_records=judged.own_records or 0, result=gates.SUCCEEDED)
+        return gates.Verdict(gate=kept)
+
+    return passed
+
+
+def _counted_at_the_end(original: Function) -> Function:
+    def passed(log: Any, judged: Any, now: int) -> Any:
+        return original(log, replace(judged, own_records=log.own_records), now)
+
+    return passed
+
+
 def _approved(original: Function) -> Function:
     def judge(world: World, fork: Fork, *more: Any) -> Any:
         spec = replace(fork.spec, approved=True)
@@ -154,6 +170,14 @@ MUTANTS = [
     Mutant("a seat is known by its number", pools, "forsaken", _by_its_number),
     Mutant("what is refused is tried at once", Troubles, "note", _at_once),
     Mutant("a gate's Job needn't end", gates, "_result", _if_there_is_one),
+    Mutant(
+        "what came after the gate is promoted",
+        gates,
+        "_passed",
+        _whatever_came_since,
+        Mutant("and the log service lets it", bolt_forks, "_check_own", returning(None)),
+    ),
+    Mutant("a gate's records are counted at its end", gates, "_passed", _counted_at_the_end),
     Mutant("approval isn't asked for", forks, "judge", _approved),
     Mutant("promoted without a wish", forks, "judge", _wished),
     Mutant(

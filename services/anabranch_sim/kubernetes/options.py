@@ -28,6 +28,10 @@ _BELFAST, _ERWIN, _LAZY = 0.16, 0.24, 0.32
 """Up to these shares of all runs have a Belfast log, an Erwin log or a lazy front: they take twice
 as long as others.
 """
+_GATED = 0.3
+"""This share of all runs has users who declare forks for gates to judge. Elsewhere gates are seldom
+asked: it takes a promotable fork with a gate, the wish, and a fork that lives that long.
+"""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -44,6 +48,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """There is a Bolt log with lazy appends as well; never beside either of these, nor where the
     whole cluster is.
     """
+    gated: bool
+    """Users declare forks that gates judge, beside whatever else they declare."""
     acts: int
     """Of people."""
     chaos_s: int
@@ -76,12 +82,14 @@ class Options(Struct, frozen=True, kw_only=True):
             belfast=(drawn := rng.random()) < _BELFAST,
             erwin=_BELFAST <= drawn < _ERWIN,
             lazy=_ERWIN <= drawn < _LAZY and not deep,
+            gated=rng.random() < _GATED,
         )
 
     def __str__(self) -> str:
         what = "the whole cluster" if self.deep else "the state"
         what += " and a Belfast log" if self.belfast else " and an Erwin log" if self.erwin else ""
         what += " and a lazy front" if self.lazy else ""
+        what += " and gated forks" if self.gated else ""
         return (
             f"{what}, {self.acts} acts in {self.chaos_s} s with "
             f"{'+'.join(self.faults) or 'no faults'}; looks each {self.look_ms} ms, lists each "

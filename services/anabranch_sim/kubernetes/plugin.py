@@ -69,6 +69,7 @@ class OperatorPlugin:
         self.history = History()
         self.controllers = Controllers(self.world, self.kube, self.plane)
         self.controllers.gc = options.gc_s * SECOND
+        self.controllers.on_read = self.invariants.read
         self.belfast_part = self._belfast_part()
         self.around = self._around()
         self.operators = [SimOperator(self.around, number) for number in range(OPERATORS)]
@@ -81,6 +82,7 @@ class OperatorPlugin:
             self.invariants,
             self.operators,
             None if port is None else port.belfast_users,
+            gated=options.gated,
         )
         self.faults = OperatorFaults(
             self.around,
@@ -117,6 +119,7 @@ class OperatorPlugin:
     def converge(self) -> bool:
         """Wait until nothing has been written for longer than anything waits."""
         self.users.rest()
+        self.controllers.late_appends = 0.0
         world, until = self.world, self.world.now + SETTLING
         writes, since = self.invariants.writes, world.now
         while world.now < until and world.now < since + CALM:

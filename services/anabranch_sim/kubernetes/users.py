@@ -42,6 +42,8 @@ class Users:
         invariants: Invariants,
         operators: list[SimOperator],
         belfast_users: BelfastUsers | LazyUsers | None = None,
+        *,
+        gated: bool = False,
     ) -> None:
         self.world = world
         self.rng = world.rng
@@ -73,6 +75,7 @@ class Users:
             (2, self._fork_directly),
             (1, self._roll_members),
             *(() if belfast_users is None else belfast_users.ways),
+            *(((12, self._declare_gated_fork),) if gated else ()),
         ]
 
     def begin(self) -> None:
@@ -150,13 +153,29 @@ class Users:
         spec |= {key: value for chance, key, value in extras if rng.random() < chance}
         self._declare(ref, spec)
 
+    def _declare_gated_fork(self) -> None:
+        """A log of its own, and a fork of it that is promoted as soon as a gate has judged it."""
+        rng, number = self.rng, self.rng.randrange(6)
+        parent = Ref(names.LOG, HOME, f"parent-{number}")
+        self._declare(parent, {"deletionPolicy": "Delete"})
+        spec: dict[str, Any] = {
+            "parent": {"kind": names.LOG, "name": parent.name},
+            "promotable": True,
+            "promotion": self._gated_promotion(rng.choice(("Gate", "Approval"))),
+            "state": "Promoted",
+            "approved": rng.random() < 0.5,
+        }
+        self._declare(Ref(names.FORK, HOME, f"gated-{number}"), spec)
+
     def _promotion(self) -> dict[str, Any]:
         policy = self.rng.choice(("Manual", "Gate", "Approval", "Approval"))
-        promotion: dict[str, Any] = {"policy": policy}
         if policy == "Gate" or (policy == "Approval" and self.rng.random() < 0.5):
-            on_failure = self.rng.choice(("Squash", "Hold"))
-            promotion["gate"] = {"jobTemplate": _JOB, "onFailure": on_failure}
-        return promotion
+            return self._gated_promotion(policy)
+        return {"policy": policy}
+
+    def _gated_promotion(self, policy: str) -> dict[str, Any]:
+        on_failure = self.rng.choice(("Squash", "Hold"))
+        return {"policy": policy, "gate": {"jobTemplate": _JOB, "onFailure": on_failure}}
 
     def _wish(self) -> None:
         fork = self._any([each for each in self._forks() if each.spec.get("promotable")])

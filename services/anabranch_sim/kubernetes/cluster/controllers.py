@@ -1,5 +1,6 @@
 """Everybody else in a cluster: scheduler, kubelets, Jobs, StatefulSets, garbage, namespaces."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,11 @@ class Controllers:
         self.plane = plane
         self.gc: Nanoseconds = 10 * SECOND
         self.failing_jobs = 0.3
+        self.reporting_jobs = 0.4
+        self.late_appends = 0.3
+        """How often somebody appends to a fork after its gate has read it."""
+        self.on_read: Callable[[Observed, int], None] = lambda _job, _own_records: None
+        """Told how many own records of its fork a Job has read that is about to succeed."""
         self.stuck: dict[str, None] = {}
         """Nodes whose kubelets do nothing."""
         self.crashed: dict[str, None] = {}
@@ -36,6 +42,8 @@ class Controllers:
         self._begun: dict[str, None] = {}
         self._ending: dict[str, None] = {}
         self._judged: dict[str, None] = {}
+        self._read: dict[str, int] = {}
+        """How many own records of its fork a Job has read, by UID."""
 
     def start(self) -> None:
         self._collect()
@@ -177,17 +185,43 @@ class Controllers:
         self.kube.apply(pod, {"kind": "Pod", "metadata": meta, "spec": template["spec"]})
         fails = self.world.chance(self.failing_jobs)
         duration = self.world.between(2 * SECOND, 40 * SECOND)
+        self.world.after(self.world.between(0, duration), partial(self._judge, job, fails=fails))
         self.world.after(duration, partial(self._finish, ref, uid, pod, fails=fails))
+
+    def _judge(self, job: Observed, *, fails: bool) -> None:
+        """The gate reads the fork, and somebody may append to it soon afterwards."""
+        env = job.spec["template"]["spec"]["containers"][0]["env"]
+        name = next(each["value"] for each in env if each["name"] == "ANABRANCH_LOG")
+        found = self.plane.found(name)
+        if found is None:
+            return
+        self._read[job.uid] = found.own_records
+        if not fails:
+            self.on_read(job, found.own_records)
+        if self.world.chance(self.late_appends):
+            late = self.world.between(0, 20 * SECOND)
+            self.world.after(late, partial(self._append_late, name))
+
+    def _append_late(self, name: str) -> None:
+        found = self.plane.found(name)
+        if found is not None:
+            self.plane.append(found.id, 1)
 
     def _finish(self, ref: Ref, uid: str, pod: Ref, *, fails: bool) -> None:
         job = self.kube.get(ref)
         if self.kube.get(pod) is not None:
-            self.kube.report(pod, {"phase": "Failed" if fails else "Succeeded"})
+            message = "it ended"
+            if uid in self._read and self.world.chance(self.reporting_jobs):
+                message = f'{{"ownRecords": {self._read[uid]}}}'
+            ended = {"name": "gate", "state": {"terminated": {"message": message}}}
+            phase = "Failed" if fails else "Succeeded"
+            self.kube.report(pod, {"phase": phase, "containerStatuses": [ended]})
         if job is None or job.uid != uid:
             return
         kind = "Failed" if fails else "Complete"
         condition = {"type": kind, "status": "True", "message": "it has ended"}
-        self.kube.report(ref, {"failed": int(fails), "conditions": [condition]})
+        counts = {"failed": int(fails), "succeeded": int(not fails)}
+        self.kube.report(ref, {**counts, "conditions": [condition]})
 
     # Members, garbage, namespaces.
 

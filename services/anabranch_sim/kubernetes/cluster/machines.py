@@ -16,7 +16,13 @@ import msgspec
 
 from anabranch.client.bolt.link import Link
 from anabranch.core.bolt.protocol import messages
-from anabranch.core.bolt.protocol.commands import ForkLog, Promote, Squash, decode_group
+from anabranch.core.bolt.protocol.commands import (
+    Description,
+    ForkLog,
+    Promote,
+    Squash,
+    decode_group,
+)
 from anabranch.core.bolt.protocol.messages import ClientMessage, ServerMessage
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.errors import AnabranchError
@@ -211,6 +217,11 @@ class MachinePlane:
     def append(self, log: LogId, count: int) -> None:
         name = next(each.name for each in self.service.owned() if each.id == log)
         self._users.append(log, name, count)
+
+    def found(self, name: str) -> Description | None:
+        self._catch_up()
+        found = self.service.describe(name)
+        return found if isinstance(found, Description) else None
 
     def ask(
         self, ask: Ask, guard: tuple[str, int], turn: Turn, told: Callable[[Any], None]

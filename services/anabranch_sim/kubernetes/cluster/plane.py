@@ -12,6 +12,7 @@ from msgspec import Struct
 from anabranch.core.bolt.protocol.commands import (
     Batch,
     CommitObject,
+    Description,
     DrainBroker,
     Expire,
     FindBroker,
@@ -101,6 +102,10 @@ class Plane(Protocol):
 
     def append(self, log: LogId, count: int) -> None: ...
 
+    def found(self, name: str) -> Description | None:
+        """The log of this name as it is now, if it is there."""
+        ...
+
     def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: OnAnswer) -> None: ...
 
     def look(self, turn: Turn, told: Callable[[Event], None]) -> None: ...
@@ -162,6 +167,10 @@ class StatePlane:
         self._objects += 1
         rows = [Row(log, 0, [Batch(100, 1)] * count)]
         self._command(CommitObject(broker.name, object_id(broker.epoch, self._objects), rows))
+
+    def found(self, name: str) -> Description | None:
+        found = self.service.describe(name)
+        return found if isinstance(found, Description) else None
 
     def ask(self, ask: Ask, guard: tuple[str, int], turn: Turn, told: OnAnswer) -> None:
         world, service_faults = self._world, self.service_faults
