@@ -17,15 +17,26 @@ WANTED = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "
 _RECORD_BYTES_MAX = PART_BYTES_MAX + 256 * 1024
 REPLICAS_MAX = 3
 """Of a topic that is created here; fewer where there are fewer brokers."""
+_UNKNOWN = 3
+"""The error code of a topic that isn't there."""
 _EXISTS = 36
 """The error code of a topic that is there."""
 
 
-async def prepare(admin: AIOKafkaAdminClient, topic: str, where: str) -> None:
+async def prepare(admin: AIOKafkaAdminClient, topic: str, where: str, *, may_create: bool) -> None:
     """Create the topic if it isn't there. Raises BlackBoxUnfit if it can't be used."""
-    if topic not in await admin.list_topics():
+    if may_create and topic not in await admin.list_topics():
         await _create(admin, topic, where)
-    partitions = (await admin.describe_topics([topic]))[0]["partitions"]
+    await check(admin, topic, where)
+
+
+async def check(admin: AIOKafkaAdminClient, topic: str, where: str) -> None:
+    """Raises BlackBoxUnfit if the topic can't be used, and BlackBoxFailed if it isn't there."""
+    described = (await admin.describe_topics([topic]))[0]
+    if described["error_code"] == _UNKNOWN:
+        reason = "the topic isn't there. One that was deleted isn't made again: it would be empty"
+        raise BlackBoxFailed(where, reason)
+    partitions = described["partitions"]
     if len(partitions) != 1:
         reason = f"a log has one order, and the topic has {len(partitions)} partitions"
         raise BlackBoxUnfit(where, reason)
