@@ -171,7 +171,7 @@ class BlackBox(Protocol):
 
     def look(self) -> tuple[int, int]:
         """What `bounds` says, in less time: positions before the end may have no record. Raises
-        BlackBoxUnfit if it can't keep records any more.
+        BlackBoxUnfit if it can't keep records any more, BlackBoxChanged if it was deleted.
         """
         ...
 

@@ -13,7 +13,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from benchmarks.peers.kafka import server as kafka_server
 
-from anabranch.core.errors import AnabranchError, BlackBoxChanged, BlackBoxFailed, BlackBoxUnfit
+from anabranch.core.errors import AnabranchError, BlackBoxChanged, BlackBoxUnfit
 from anabranch.shell.journal.black_box import BlackBoxJournal
 from anabranch.shell.kafka.fitness import WANTED, prepare
 from anabranch.shell.kafka.topic import KafkaTopic
@@ -56,7 +56,7 @@ HARMS: Sequence[tuple[str, Harm, type[AnabranchError], list[bytes]]] = (
     ("looked-trimmed", trim, BlackBoxChanged, []),
     ("told-trimmed", trim, BlackBoxChanged, [b"d"]),
     ("expiring", expire, BlackBoxUnfit, []),
-    ("gone", delete, BlackBoxFailed, []),
+    ("gone", delete, BlackBoxChanged, []),
     ("other", make_again, BlackBoxChanged, []),
 )
 

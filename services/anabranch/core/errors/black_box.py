@@ -89,5 +89,6 @@ BLACK_BOX_TROUBLES = (
     BlackBoxUnfit,
     BlackBoxBehind,
     BlackBoxReplaced,
+    BlackBoxChanged,
 )
 """Of a start: they pass when somebody sees to the black box."""

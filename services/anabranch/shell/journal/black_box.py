@@ -260,7 +260,12 @@ class BlackBoxJournal:
         records = self._unsure.records
         if not records:
             return
-        positions = self._box.append(records)
+        try:
+            positions = self._box.append(records)
+        except BlackBoxFailed:
+            # It may be gone: then a look says so.
+            self._must_look = True
+            raise
         if positions[0] < self._end:
             proof = f"records were acknowledged up to position {self._end - 1}, and one at "
             self._stop(BlackBoxChanged(self.where, f"{proof}{positions[0]} since"))
@@ -298,9 +303,10 @@ class BlackBoxJournal:
         if self._over is not None:
             # Raised again and again, it would gather a trace of all of them.
             raise self._over.with_traceback(None)
-        if self._trouble is not None:
-            if self._now() - self._looked < LOOK_S:
-                raise self._trouble.with_traceback(None)
+        if self._trouble is not None and self._now() - self._looked < LOOK_S:
+            raise self._trouble.with_traceback(None)
+        if self._trouble is not None or self._must_look:
+            # Records that can't be acknowledged aren't sent again and again.
             self._look()
 
     def _look(self) -> None:

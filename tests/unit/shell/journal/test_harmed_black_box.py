@@ -1,6 +1,6 @@
 """A black box that somebody harms under a shard that runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from anabranch.core.errors import (
     BlackBoxBehind,
     BlackBoxChanged,
+    BlackBoxFailed,
     BlackBoxFenced,
     BlackBoxReplaced,
     BlackBoxTaken,
@@ -26,7 +27,7 @@ class HarmedBox(SimBlackBox):
 
     def __init__(self) -> None:
         super().__init__(Random(7))
-        self.unfit = False
+        self.unfit = self.unreachable = self.silent = False
         self.told = 0
         """Where it begins, as answers to appends tell."""
 
@@ -35,9 +36,16 @@ class HarmedBox(SimBlackBox):
         return self.told
 
     def look(self) -> tuple[int, int]:
+        if self.unreachable:
+            raise BlackBoxFailed(self.where, "it doesn't answer")
         if self.unfit:
             raise BlackBoxUnfit(self.where, "its retention.ms is 1000")
         return super().look()
+
+    def append(self, records: Sequence[bytes]) -> list[int]:
+        if self.silent:
+            raise BlackBoxFailed(self.where, "no answer came")
+        return super().append(records)
 
     def fill(self, contents: list[bytes]) -> None:
         """What it holds from now on."""
@@ -206,6 +214,33 @@ def test_a_record_that_somebody_forged_in_this_lifes_name_is_noticed() -> None:
     shard.box.append([encode(Part(kind=Kind.ENTRY, life=1, number=4, index=4, content=b"forged"))])
     with pytest.raises(BlackBoxChanged, match="position 4"):
         shard.journal.append([b"four"])
+
+
+def test_a_look_that_fails_keeps_the_same_records_from_being_sent_again_and_again() -> None:
+    shard = Shard()
+    shard.box.append([b"theirs"])
+    shard.box.unreachable = True
+    for _ in range(3):
+        with pytest.raises(BlackBoxFailed):
+            shard.journal.append([b"four"])
+    assert len(shard.box.records) == 6
+    shard.box.unreachable = False
+    assert shard.journal.append([b"four"]) == 4
+    assert shard.box.restarted().read(4, 5) == [b"four"]
+
+
+def test_an_append_that_fails_is_followed_by_a_look_before_it_is_tried_again() -> None:
+    """Whoever appends to what was deleted gets no answer that tells it from one that is away."""
+    shard = Shard()
+    shard.box.silent = True
+    with pytest.raises(BlackBoxFailed):
+        shard.journal.append([b"four"])
+    shard.box.silent = False
+    shard.box.trim(3)
+    known = shard.box.contents
+    with pytest.raises(BlackBoxChanged):
+        shard.journal.append([b"four"])
+    assert shard.box.contents == known
 
 
 def test_records_of_others_are_passed_over() -> None:
