@@ -162,6 +162,19 @@ class BlackBox(Protocol):
         """
         ...
 
+    @property
+    def begin(self) -> int:
+        """The first of these positions as the last answer to an append has told it; 0 if none
+        tells.
+        """
+        ...
+
+    def look(self) -> tuple[int, int]:
+        """What `bounds` says, in less time: positions before the end may have no record. Raises
+        BlackBoxUnfit if it can't keep records any more, BlackBoxChanged if it was deleted.
+        """
+        ...
+
     def append(self, records: Sequence[bytes]) -> list[int]:
         """Make them durable in this order, and say the position of each. Some may be there twice,
         or some and not others after a failure.

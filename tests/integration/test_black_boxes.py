@@ -79,7 +79,7 @@ def test_a_black_box_belongs_to_one_log(tmp_path: Path) -> None:
             service.create("audit", engine="erwin", black_box=url).append_sync(b"a")
             service.delete("audit")
             again = service.create("audit", engine="erwin", black_box=url)
-            with pytest.raises(BlackBoxTaken, match="name an empty one"):
+            with pytest.raises(BlackBoxTaken, match="name another one"):
                 append_when_started(again)
         with connected(bolt) as service:
             assert service.log("audit-0").tail() > 0

@@ -131,7 +131,8 @@ class ErwinDeployment(Deployment):
         box = self.boxes.setdefault(shard, SimBlackBox(self.world.rng))
         box.faults = self.box_faults
         box.on_held_up = partial(self._on_held_up, writer)
-        return BlackBoxJournal(box, shard, 1 + self.world.rng.getrandbits(60))
+        life = 1 + self.world.rng.getrandbits(60)
+        return BlackBoxJournal(box, shard, life, now=lambda: self.world.now / SECOND)
 
     def _on_held_up(self, writer: str) -> None:
         """Its writer dies before it sends them again: they arrive in the midst of a later life."""
@@ -159,6 +160,7 @@ class ErwinDeployment(Deployment):
             replicas=self.shards[shard],
             controllers=self.controllers,
             hands_over=True,
+            far=bool(self.options.boxes),
         )
         machine = ErwinShard(config, self.limits)
         node.journal = journal = (

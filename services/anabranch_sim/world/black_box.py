@@ -30,6 +30,13 @@ class SimBlackBox:
         self._may_fail()
         return self._begin, self._end
 
+    @property
+    def begin(self) -> int:
+        return self._begin
+
+    def look(self) -> tuple[int, int]:
+        return self.bounds()
+
     def append(self, records: Sequence[bytes]) -> list[int]:
         assert records, "nothing is never appended"
         self._deliver_late()

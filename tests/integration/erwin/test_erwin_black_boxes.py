@@ -72,7 +72,7 @@ async def others_are_refused(folder: Path, promise: Promise) -> None:
     node = other.replicas[0]
     await asyncio.to_thread(node.launch)
     try:
-        await said(node, "name an empty one, or delete it")
+        await said(node, "name another one, which is empty")
     finally:
         node.kill()
 

@@ -107,7 +107,7 @@ def test_a_log_whose_shards_keep_their_records_in_a_bolt_log_is_there_after_a_re
             assert audit.description.settings.replicas == 1, "the black box replicates"
             with pytest.raises(Unavailable, match="are being started"):
                 service.create("other", engine="erwin", black_box=f"{server}/audit", timeout=1)
-            _until_said(tmp_path / "up-0", "name an empty one, or delete it")
+            _until_said(tmp_path / "up-0", "name another one, which is empty")
         with cluster(tmp_path) as url, anabranch.connect(url, timeout=PATIENCE_S) as service:
             audit = service.ensure("audit", engine="erwin")
             assert audit.append_sync(b"two", timeout=PATIENCE_S) == 1

@@ -28,7 +28,8 @@ def open_journal(
     """
     mark = note.read() if note is not None else None
     life, box = 1 + secrets.randbits(LIFE_BITS), _open(address, kafka_file, loop)
-    journal = BlackBoxJournal(box, owner, life, noted=mark.entry if mark is not None else 0)
+    noted = mark.entry if mark is not None else 0
+    journal = BlackBoxJournal(box, owner, life, noted=noted, now=time.monotonic)
     return journal if note is None else NotedRecordJournal(journal, note, time.monotonic)
 
 

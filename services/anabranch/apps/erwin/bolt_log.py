@@ -9,7 +9,15 @@ from anabranch.client.bolt.sync_log import Log
 from anabranch.client.session.settings import Settings
 from anabranch.client.sync import Service, connect
 from anabranch.client.sync_lazy_log import LazyLog
-from anabranch.core.errors import AnabranchError, BlackBoxFailed, BlackBoxUnfit, NotOffered
+from anabranch.core.errors import (
+    AnabranchError,
+    BlackBoxChanged,
+    BlackBoxFailed,
+    BlackBoxUnfit,
+    NotOffered,
+    Squashed,
+    UnknownLog,
+)
 
 CONNECT_S = 5.0
 _READ_RECORDS = 64
@@ -30,6 +38,14 @@ class BoltLog:
     def bounds(self) -> tuple[int, int]:
         with self._log() as log:
             return log.describe().start, log.tail()
+
+    @property
+    def begin(self) -> int:
+        """An answer to an append doesn't tell it."""
+        return 0
+
+    def look(self) -> tuple[int, int]:
+        return self.bounds()
 
     def append(self, records: Sequence[bytes]) -> list[int]:
         with self._log() as log:
@@ -63,6 +79,9 @@ class BoltLog:
             yield self._connected()
         except (BlackBoxFailed, BlackBoxUnfit):
             raise
+        except (UnknownLog, Squashed) as error:
+            # The handle is of one log: another of the same name isn't it.
+            raise BlackBoxChanged(self.where, "it was deleted") from error
         except AnabranchError as error:
             raise BlackBoxFailed(self.where, error.message) from error
 

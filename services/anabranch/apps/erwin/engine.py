@@ -125,6 +125,7 @@ def _shards(context: LogContext, names: LogNodes) -> Iterator[Node]:
                 replicas=shard.nodes,
                 controllers=names.controllers,
                 cache_bytes=CACHE_BYTES,
+                far=bool(context.settings.black_box),
             )
             recover = partial(recover_shard, ErwinShard(config, limits), log=log)
             service = partial(context.service, erwin_shard_service, node)

@@ -67,6 +67,7 @@ def shard_role(settings: ShardSettings) -> LogRole:
             controllers=tuple(map(controller_at, settings.sequencers)),
             hands_over=True,
             cache_bytes=settings.cache_bytes,
+            far=bool(settings.black_box),
         )
         shard = ErwinShard(config, settings.limits)
         shown = recover_shard(shard, journal, pod.log)

@@ -35,8 +35,10 @@ from anabranch.core.errors.belfast import (
 from anabranch.core.errors.black_box import (
     BLACK_BOX_TROUBLES,
     BlackBoxBehind,
+    BlackBoxChanged,
     BlackBoxFailed,
     BlackBoxFenced,
+    BlackBoxReplaced,
     BlackBoxTaken,
     BlackBoxUnfit,
 )
@@ -143,8 +145,10 @@ __all__ = [
     "BatchTooLarge",
     "BatchUnreadable",
     "BlackBoxBehind",
+    "BlackBoxChanged",
     "BlackBoxFailed",
     "BlackBoxFenced",
+    "BlackBoxReplaced",
     "BlackBoxTaken",
     "BlackBoxUnfit",
     "BrokerDraining",

@@ -47,6 +47,8 @@ class GroupJournal(Generic[E]):
         """In flight, or to be written again after a failure."""
         self._in_flight = False
         self._pausing = False
+        self._looks = False
+        """An empty group is to be written, or any: a journal that others may harm looks with it."""
         self._actions: deque[tuple[int, Callable[[], None]]] = deque()
         """What to do once so many entries are stored."""
         self._put = 0
@@ -68,6 +70,12 @@ class GroupJournal(Generic[E]):
         self.unstored_bytes += len(encoded)
         self._put += 1
 
+    def look(self) -> None:
+        """Have a journal in another system say whether what it holds is still there, though
+        nothing is put: `obstacle` tells if it isn't.
+        """
+        self._looks = True
+
     def when_stored(self, action: Callable[[], None]) -> None:
         """Run the action once every entry put so far is stored; at once if all are."""
         if self._stored == self._put:
@@ -78,7 +86,7 @@ class GroupJournal(Generic[E]):
     def persisted(self, last: int) -> None:
         assert self._in_flight
         group, self._group = self._group, []
-        self._in_flight = False
+        self._in_flight = self._looks = False
         self.delays.note(self._alarms.now - self._began, self._alarms.now)
         self.obstacle = None
         assert last - len(group) >= self.last, "the journal's indices only grow"
@@ -120,7 +128,7 @@ class GroupJournal(Generic[E]):
             return
         if not self._group:
             self._gather()
-        if self._group:
+        if self._group or self._looks:
             self._in_flight = True
             self._began = self._alarms.now
             self._effects.append(Persist([encoded for _, encoded in self._group]))

@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from anabranch.core.errors import BlackBoxFailed, BlackBoxUnfit
+from anabranch.core.errors import BlackBoxChanged, BlackBoxFailed, BlackBoxUnfit
 from anabranch.core.storage.black_box import PART_BYTES_MAX
 
 WANTED = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -17,15 +17,32 @@ WANTED = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "
 _RECORD_BYTES_MAX = PART_BYTES_MAX + 256 * 1024
 REPLICAS_MAX = 3
 """Of a topic that is created here; fewer where there are fewer brokers."""
+_UNKNOWN = 3
+"""The error code of a topic that isn't there."""
 _EXISTS = 36
 """The error code of a topic that is there."""
 
 
-async def prepare(admin: AIOKafkaAdminClient, topic: str, where: str) -> None:
-    """Create the topic if it isn't there. Raises BlackBoxUnfit if it can't be used."""
-    if topic not in await admin.list_topics():
+async def prepare(admin: AIOKafkaAdminClient, topic: str, where: str, *, may_create: bool) -> None:
+    """Create the topic if it isn't there. Raises BlackBoxUnfit if it can't be used, and
+    BlackBoxChanged if it isn't there and mustn't be created: it was there before.
+    """
+    if may_create and topic not in await admin.list_topics():
         await _create(admin, topic, where)
-    partitions = (await admin.describe_topics([topic]))[0]["partitions"]
+    try:
+        await check(admin, topic, where)
+    except BlackBoxChanged:
+        if may_create:
+            raise BlackBoxFailed(where, "its servers don't all know the topic yet") from None
+        raise
+
+
+async def check(admin: AIOKafkaAdminClient, topic: str, where: str) -> None:
+    """Raises BlackBoxUnfit if the topic can't be used, and BlackBoxChanged if it is gone."""
+    described = (await admin.describe_topics([topic]))[0]
+    if described["error_code"] == _UNKNOWN:
+        raise BlackBoxChanged(where, "it was deleted")
+    partitions = described["partitions"]
     if len(partitions) != 1:
         reason = f"a log has one order, and the topic has {len(partitions)} partitions"
         raise BlackBoxUnfit(where, reason)

@@ -23,7 +23,7 @@ from aiokafka.errors import ConsumerStoppedError, KafkaError
 
 from anabranch.core.errors import BlackBoxFailed
 from anabranch.shell.kafka.access import KafkaAccess
-from anabranch.shell.kafka.fitness import prepare
+from anabranch.shell.kafka.fitness import check, prepare
 
 REQUEST_MS = 10_000
 """After this an answer is taken for lost."""
@@ -79,9 +79,19 @@ class KafkaTopic:
         self._reading = asyncio.Lock()
         self._next = -1
         """The position that the consumer fetches next; -1: another has to be sought."""
+        self._found = False
+        """It was there: one that is gone since is nobody's to make again."""
+        self._begin = 0
 
     def bounds(self) -> tuple[int, int]:
         return self._run(self._bounds())
+
+    @property
+    def begin(self) -> int:
+        return self._begin
+
+    def look(self) -> tuple[int, int]:
+        return self._run(self._look())
 
     def append(self, records: Sequence[bytes]) -> list[int]:
         return self._run(self._append(records))
@@ -96,11 +106,20 @@ class KafkaTopic:
         self._run(self._close())
 
     async def _bounds(self) -> tuple[int, int]:
+        begin, end = await self._offsets()
+        return begin, await self._behind_the_last(begin, end)
+
+    async def _look(self) -> tuple[int, int]:
+        """Its settings may be others since the start: Kafka would delete what they say."""
+        _, _, admin = await self._connected()
+        await check(admin, self._topic, self.where)
+        return await self._offsets()
+
+    async def _offsets(self) -> tuple[int, int]:
         _, consumer, _ = await self._connected()
         first = await consumer.beginning_offsets([self._partition])
         end = await consumer.end_offsets([self._partition])
-        begin = first[self._partition]
-        return begin, await self._behind_the_last(begin, end[self._partition])
+        return first[self._partition], end[self._partition]
 
     async def _behind_the_last(self, begin: int, end: int) -> int:
         """The end without markers of transactions, which Kafka counts and no reader is given: who
@@ -141,8 +160,9 @@ class KafkaTopic:
             batch.close()
             del waiting[:count]
             sent = await producer.send_batch(batch, self._topic, partition=0)
-            first = (await sent).offset
-            positions.extend(range(first, first + count))
+            done = await sent
+            positions.extend(range(done.offset, done.offset + count))
+            self._begin = max(0, done.log_start_offset or 0)
         return positions
 
     async def _read(self, start: int) -> list[tuple[int, bytes]]:
@@ -187,9 +207,9 @@ class KafkaTopic:
                 async with AsyncExitStack() as failing:
                     failing.push_async_callback(admin.close)
                     await admin.start()
-                    await prepare(admin, self._topic, self.where)
+                    await prepare(admin, self._topic, self.where, may_create=not self._found)
                     failing.pop_all()
-                self._admin = admin
+                self._admin, self._found = admin, True
             if self._producer is None:
                 self._producer = await _started(
                     AIOKafkaProducer(acks="all", max_batch_size=BATCH_BYTES_MAX, **common)

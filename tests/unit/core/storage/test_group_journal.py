@@ -87,6 +87,29 @@ def test_a_group_that_failed_is_written_again_and_nothing_before_it() -> None:
     assert stage.groups() == [1]
 
 
+def test_a_look_writes_an_empty_group_and_again_until_nothing_is_in_the_way() -> None:
+    stage = Stage()
+    stage.journal.look()
+    stage.put()
+    assert stage.groups() == [0]
+    stage.journal.persist_failed(StorageFailed("box", "it was trimmed"))
+    assert "trimmed" in (stage.journal.obstacle or "")
+    stage.wait(RETRY_MS)
+    assert stage.groups() == [0]
+    stage.persisted(0)
+    assert stage.journal.obstacle is None
+    assert stage.groups() == []
+
+
+def test_what_is_written_anyway_is_look_enough() -> None:
+    stage = Stage()
+    stage.journal.look()
+    stage.put(b"a")
+    assert stage.groups() == [1]
+    stage.persisted(1)
+    assert stage.groups() == []
+
+
 def test_groups_are_bounded_by_bytes() -> None:
     stage = Stage()
     large = bytes(GROUP_BYTES_MAX // 2)

@@ -24,7 +24,7 @@ class Opened:
     """A journal that was recovered, and what that gave."""
 
     def __init__(self, box: SimBlackBox, life: int, *, owner: str = OWNER, noted: int = 0) -> None:
-        self.journal = BlackBoxJournal(box, owner, life, noted=noted)
+        self.journal = BlackBoxJournal(box, owner, life, noted=noted, now=lambda: 0.0)
         self.snapshot: bytes | None = None
         self.entries: dict[int, bytes] = {}
         self.last = self.journal.recover_into(self._restore, self._take).last

@@ -19,6 +19,8 @@ class ErwinShardConfig:
     """A process of its own: when it is told to end, the shard goes on without it first."""
     cache_bytes: int = 64 * MIB
     """Recent items kept in memory; older ones are read back from the journal."""
+    far: bool = False
+    """Its journal is in a log of another system, in which others may harm it (decision 63)."""
     copy_bytes_max: int = 8 * MIB
     """Sent to one other replica and not acknowledged yet."""
 

@@ -64,6 +64,19 @@ class Membership:
             and self._replica.epoch == (me.epoch)
         )
 
+    @property
+    def owner(self) -> str | None:
+        """The other replica of this epoch whose journal this one has; None if it has none of them.
+        The epoch counts on it over there, so nothing is taken from this replica.
+        """
+        me, node = self.me, self._config.node
+        if me is None or len(me.disks) != len(me.replicas):
+            return None
+        owners = zip(me.replicas, me.disks, strict=True)
+        disk = self._replica.log.disk
+        names = [each for each, counted in owners if counted == disk]
+        return names[0] if names and node not in names else None
+
     def begin(self) -> None:
         """The journal says which one it is: before, nobody is to know of this replica."""
         assert not self._begun, "a replica begins once in its life"

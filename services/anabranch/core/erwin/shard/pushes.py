@@ -70,6 +70,7 @@ class Pushes:
         self._owes = False
         self._wanted: Position = -1
         self._told = _NOTHING
+        self._told_obstacle = ""
         self._owes_at: Nanoseconds | None = None
         """When an answer that may wait is owed."""
         self._answer_alarm: Alarm | None = None
@@ -88,6 +89,11 @@ class Pushes:
     def _progress(self) -> tuple[Position, Position]:
         """What is durable of rows and of trims."""
         return self._contents.durable, self._contents.trimmed_durably
+
+    @property
+    def _has_news(self) -> bool:
+        """Whoever asks the leader learns what stands in the way, though nothing is appended."""
+        return self._contents.storage.obstacle != self._told_obstacle
 
     def reset(self) -> None:
         """The role or the epoch is another: the leader is answered when it pushes again."""
@@ -146,7 +152,7 @@ class Pushes:
             contents.mark(self.end)
         if contents.marks.stable > contents.marked.stable and self._mark_alarm is None:
             self._set_mark_alarm()
-        if self._leader and (self._owes or self._progress > self._told):
+        if self._leader and (self._owes or self._progress > self._told or self._has_news):
             self._answer()
 
     def _may_replace(self, base: Position) -> bool:
@@ -245,6 +251,7 @@ class Pushes:
         self._owes = False
         self._owes_at = None
         self._told = upto, trimmed = self._progress
+        self._told_obstacle = contents.storage.obstacle
         assert upto <= contents.map.end, "only what is logged is durable"
         counters = self._counters
         answer = Pushed(
@@ -259,7 +266,7 @@ class Pushes:
             orphans=counters.orphans,
             stable=contents.marks.stable,
             wanted=self._wanted,
-            obstacle=contents.storage.obstacle,
+            obstacle=self._told_obstacle,
             voided=self._voided,
             excess_bytes=self._excess,
         )

@@ -40,6 +40,9 @@ from anabranch.core.replication.replica import Replica, Role
 from anabranch.core.serving_machine import ServingMachine
 from anabranch.core.types import MS, Nanoseconds, Position
 
+LOOK_MS = 3_000
+"""A journal in a log of another system is asked so often whether it is still whole."""
+
 
 class ErwinShard(ServingMachine):
     """Machine: one replica of one shard."""
@@ -91,6 +94,12 @@ class ErwinShard(ServingMachine):
         """Why it doesn't serve; None if it does, or isn't meant to."""
         if self.membership.configuration is None:
             return "it waits for the log's controller"
+        owner = self.membership.owner
+        if owner is not None:
+            return (
+                f"its journal is that of {owner}: were data directories exchanged? Stop both "
+                "replicas, and put each directory back where it was"
+            )
         return self.replica.log.journal.obstacle or self.replica.log.journal.unreadable
 
     @property
@@ -121,6 +130,8 @@ class ErwinShard(ServingMachine):
         assert self.contents.map.last == self.replica.log.last, "the map knows every item"
         self.unordered.started()
         self.replica.log.journal.when_stored(self.membership.begin)
+        if self.config.far:
+            self._alarms.after(LOOK_MS, self._look)
         return self._settled()
 
     def step(self, now: Nanoseconds, event: Event) -> Effects:
@@ -185,6 +196,10 @@ class ErwinShard(ServingMachine):
     def _push(self, sender: str, letter: Push) -> None:
         if self.membership.leads:
             self._pushes.push(sender, letter)
+
+    def _look(self) -> None:
+        self.replica.log.journal.look()
+        self._alarms.after(LOOK_MS, self._look)
 
     def _on_role(self) -> None:
         self._pushes.reset()

@@ -60,6 +60,7 @@ class Node(StageNode[ErwinShard]):
             controllers=(CONTROLLER,),
             hands_over=stage.hands_over,
             cache_bytes=stage.cache_bytes,
+            far=stage.far,
         )
         self.limits = stage.limits
 
@@ -79,12 +80,14 @@ class Stage(NodeStage):
         cache_bytes: int = 1 << 20,
         arranged: bool = True,
         hands_over: bool = False,
+        far: bool = False,
     ) -> None:
         super().__init__()
         self.shards = SHARDS if shards is None else shards
         self.limits = limits or Limits()
         self.cache_bytes = cache_bytes
         self.hands_over = hands_over
+        self.far = far
         self.letters: list[tuple[str, str, Any]] = []
         """From whom, to whom: what the leader and the controller got."""
         self.cut_off: set[str] = set()

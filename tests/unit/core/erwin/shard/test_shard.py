@@ -9,6 +9,7 @@ from anabranch.core.erwin.protocol.letters import LearnShard, Push, SealShard, S
 from anabranch.core.erwin.protocol.messages import Elsewhere, Read
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.erwin.shard.pushes import ANSWER_MS
+from anabranch.core.erwin.shard.shard import LOOK_MS
 from anabranch.core.machine import Drain, Received
 from anabranch.core.sequencing.messages import Directory, Locate
 
@@ -127,6 +128,46 @@ def test_an_answer_says_what_keeps_the_shard_from_writing() -> None:
     stage.sleep(1_000)
     assert stage.pushed("a1").upto == 3
     assert stage.pushed("a1").obstacle == ""
+
+
+def test_the_leader_learns_of_a_harmed_black_box_though_nothing_is_appended() -> None:
+    stage = Stage({"a": ("a1",)}, far=True)
+    stage.push("a1", 0, [stage.row(0, 2, 0)], [A])
+    primary = stage.nodes["a1"]
+    primary.held = True
+    stage.sleep(LOOK_MS)
+    assert primary.writing == []
+    stage.letters.clear()
+    primary.fail_to_write()
+    stage.settle()
+    assert "disk" in stage.pushed("a1").obstacle
+    assert "disk" in (primary.machine.obstacle or "")
+    primary.held = False
+    stage.sleep(LOOK_MS)
+    assert stage.pushed("a1").obstacle == ""
+
+
+def test_replicas_whose_data_directories_were_exchanged_name_each_other() -> None:
+    stage = Stage({"a": ("a1", "a2")}, arranged=False)
+    first, second = stage.nodes["a1"], stage.nodes["a2"]
+    stage.sleep(1)
+    stage.crash("a2")
+    second.wipe()
+    second.start()
+    stage.settle()
+    stage.arrange(stage.setup("a", 0, "a1", "a1", "a2"))
+    assert (first.machine.obstacle, second.machine.obstacle) == (None, None)
+    stage.crash("a1")
+    stage.crash("a2")
+    first.disk, second.disk = second.disk, first.disk
+    first.last, second.last = second.last, first.last
+    for node in (first, second):
+        node.start()
+    stage.settle()
+    for name in ("a1", "a2"):
+        stage.configure(name)
+    assert "journal is that of a2" in (first.machine.obstacle or "")
+    assert "journal is that of a1" in (second.machine.obstacle or "")
 
 
 def test_a_higher_fence_voids_what_lies_behind_its_base() -> None:
