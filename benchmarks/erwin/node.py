@@ -31,8 +31,8 @@ from anabranch.core.erwin.shard.config import ErwinShardConfig
 from anabranch.core.erwin.shard.shard import ErwinShard
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Machine
-from anabranch.core.sequencing.clients import SEQUENCING
-from anabranch.core.sequencing.letters import Seal, Start
+from anabranch.core.sequencing.protocol.clients import SEQUENCING
+from anabranch.core.sequencing.protocol.letters import Seal, Start
 from anabranch.ports import Disk, RecordJournal
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.journal.disk import RealDisk

@@ -14,10 +14,10 @@ from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, S
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effects, Event, Received, Replies, Reply, Requests, Send
-from anabranch.core.sequencing import codec as sequencing
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import Prepare, Present, Start
-from anabranch.core.sequencing.messages import AppendMeta
+from anabranch.core.sequencing.protocol import codec as sequencing
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import Prepare, Present, Start
+from anabranch.core.sequencing.protocol.messages import AppendMeta
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.wire.peers import encode_letter
 from benchmarks.report import Chart, Found, Line, row

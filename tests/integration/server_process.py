@@ -32,8 +32,8 @@ from anabranch.core.erwin.protocol import codec as erwin_codec
 from anabranch.core.erwin.protocol import messages as erwin
 from anabranch.core.records.origins import deliveries
 from anabranch.core.records.record import Record, decode, encode
-from anabranch.core.sequencing import codec as sequencing_codec
-from anabranch.core.sequencing import messages as sequencing
+from anabranch.core.sequencing.protocol import codec as sequencing_codec
+from anabranch.core.sequencing.protocol import messages as sequencing
 from anabranch.core.types import LogId
 
 PATIENCE_S = 30.0

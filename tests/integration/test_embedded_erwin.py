@@ -15,8 +15,8 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Read, Records
 from anabranch.core.quota import Quota
 from anabranch.core.records.record import decode
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     Directory,
     Elsewhere,

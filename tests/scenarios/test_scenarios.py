@@ -35,6 +35,7 @@ from anabranch.core.bolt.protocol.commands import (
     Trim,
 )
 from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
+from anabranch.core.bolt.protocol.marks import AlreadyAppended
 from anabranch.core.bolt.protocol.queries import (
     At,
     Compare,
@@ -142,8 +143,12 @@ def _append(stage: Stage, words: Words, options: Options) -> str:
     return _told(outcome)
 
 
-def _row(stage: Stage, result: int | Receipt | Sequenced | Refused, name: str | None) -> str:
+def _row(
+    stage: Stage, result: int | Receipt | Sequenced | AlreadyAppended | Refused, name: str | None
+) -> str:
     match result:
+        case AlreadyAppended(position):
+            return f"was appended at {position}"
         case int():
             return f"at {result}"
         case Receipt(_, generation, provisional):

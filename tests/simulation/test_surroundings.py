@@ -14,7 +14,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.erwin.invariants.witness import Witness
-from anabranch.core.sequencing.messages import Directory, Locate
+from anabranch.core.sequencing.protocol.messages import Directory, Locate
 from anabranch.core.types import MS
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch_sim.erwin.deployment import ErwinDeployment

@@ -30,7 +30,7 @@ from anabranch.core.machine import CancelTimer, SetTimer, TimerFired, Value
 from anabranch.core.quota import AppendShare
 from anabranch.core.quota import Quota as LogQuota
 from anabranch.core.redaction import IS, NAMED, VALUE, printable, redacted, replaced
-from anabranch.core.sequencing.messages import LogSurvey, SequencingStatus, ShardPlace
+from anabranch.core.sequencing.protocol.messages import LogSurvey, SequencingStatus, ShardPlace
 from anabranch.core.types import (
     MS,
     Kind,

@@ -11,7 +11,7 @@ from anabranch.client.session.settings import Settings
 from anabranch.core.belfast.protocol import messages as belfast
 from anabranch.core.errors import AnabranchError
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing import messages as erwin
+from anabranch.core.sequencing.protocol import messages as erwin
 from anabranch_operator.api.common import GroupEngineName
 from anabranch_operator.plan.belfast.report import report as belfast_report
 from anabranch_operator.plan.engine.actions import JoinShard, LeaveShard

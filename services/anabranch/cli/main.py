@@ -55,7 +55,7 @@ SECTIONS: dict[str, Section] = {
             "List and release the writers that a log remembers.",
         ),
         "sum": (
-            "commands.set_sum:set_sum",
+            "commands.diff:set_sum",
             "Print the sum that the service keeps of a range's batches.",
         ),
         "trim": ("commands.logs:trim", "Give up the records of a log before a position."),

@@ -30,7 +30,7 @@ from anabranch.core.errors import (
     Retry,
 )
 from anabranch.core.records.record import Record
-from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.sequencing.protocol.messages import SequencingStatus
 from anabranch.core.types import LogId
 
 _LOOK_S = 1.0

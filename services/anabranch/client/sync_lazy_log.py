@@ -8,7 +8,7 @@ from anabranch.client.driver.handover import Handover
 from anabranch.client.session.arguments import VALUES, VALUES_SHOWN, several
 from anabranch.client.session.records import Appended
 from anabranch.core.records.record import Record
-from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.sequencing.protocol.messages import SequencingStatus
 
 
 class LazyLog(Log):

@@ -18,11 +18,13 @@ Asker = int | str
 def seat_number(principal: int, serial: int) -> int:
     """Both in one number: what stands before the request in the tokens of a seat."""
     assert 0 <= serial < 1 << SEAT_BITS
+    assert principal >= 0, "principals are numbered from 1"
     return (principal << SEAT_BITS) | serial
 
 
 def principal_of(token: Token) -> int:
     """0: callers aren't told apart."""
+    assert token >= 0
     return token >> (REQUEST_BITS + SEAT_BITS)
 
 

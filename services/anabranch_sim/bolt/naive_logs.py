@@ -15,7 +15,7 @@ from anabranch.core.bolt.protocol.fronts import (
     OpenFront,
 )
 from anabranch.core.quota import Quota
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Kind, LogId, Milliseconds, OnParentDelete, OnPromote
 
 

@@ -12,8 +12,8 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.invariants.account import Account, AppendCall, Outcome
 from anabranch.core.erwin.protocol.messages import Data, Stored
 from anabranch.core.records.record import encode
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     Directory,

@@ -7,7 +7,7 @@ from typing import Any
 from anabranch.core.errors import AnabranchError, Retry
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol import messages as shard_messages
-from anabranch.core.sequencing.messages import Directory, Elsewhere, Locate, Shard
+from anabranch.core.sequencing.protocol.messages import Directory, Elsewhere, Locate, Shard
 from anabranch.core.types import MS, Nanoseconds
 from anabranch_sim.erwin.line import Line
 from anabranch_sim.world.deployment import Deployment

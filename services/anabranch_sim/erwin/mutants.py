@@ -22,11 +22,11 @@ from anabranch.core.sequencing.controller.draining import Draining
 from anabranch.core.sequencing.controller.stragglers import Stragglers
 from anabranch.core.sequencing.controller.views import Views
 from anabranch.core.sequencing.drops import Drops
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Drop
 from anabranch.core.sequencing.member import Member
-from anabranch.core.sequencing.messages import FindPosition
 from anabranch.core.sequencing.positions import Positions
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Drop
+from anabranch.core.sequencing.protocol.messages import FindPosition
 from anabranch.core.sequencing.replica import SequencingReplica
 from anabranch.core.sequencing.state.duplicates import Duplicates, KnownAppends
 from anabranch.core.sequencing.state.entries import Began

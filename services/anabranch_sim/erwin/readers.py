@@ -8,7 +8,7 @@ from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.invariants.account import Account, TailCall
 from anabranch.core.erwin.invariants.witness import Witness
 from anabranch.core.erwin.protocol.messages import Delivered, Elsewhere, Read, Records, Subscribe
-from anabranch.core.sequencing.messages import AskTail, Directory, Done, Tail, Trim
+from anabranch.core.sequencing.protocol.messages import AskTail, Directory, Done, Tail, Trim
 from anabranch.core.types import NEVER, Position
 from anabranch.core.wire.session import Credit
 from anabranch_sim.erwin.client import ErwinClient, Question

@@ -11,7 +11,7 @@ from anabranch.core.erwin.protocol.letters import (
 )
 from anabranch.core.erwin.protocol.rows import Fence
 from anabranch.core.machine import Effect, Persist, Send
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.letters import (
     AskState,
     Drop,
     Prepare,

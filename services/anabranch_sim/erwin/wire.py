@@ -7,9 +7,9 @@ from anabranch.core.erwin.protocol import messages as shard
 from anabranch.core.erwin.protocol.letters import ErwinLetter
 from anabranch.core.limits import Limits
 from anabranch.core.replication.letters import ReplicaLetter
-from anabranch.core.sequencing import codec as sequencing_codec
-from anabranch.core.sequencing import messages as sequencing
-from anabranch.core.sequencing.letters import SequencingLetter
+from anabranch.core.sequencing.protocol import codec as sequencing_codec
+from anabranch.core.sequencing.protocol import messages as sequencing
+from anabranch.core.sequencing.protocol.letters import SequencingLetter
 from anabranch_sim.world.wire import ClientWire, Wire
 
 CLUSTER = "sim"

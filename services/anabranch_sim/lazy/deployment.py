@@ -16,7 +16,7 @@ from anabranch.core.bolt.protocol.fronts import FrontConfiguration
 from anabranch.core.bolt.protocol.letters import FromMetadata, ToMetadata
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.machine import Machine
-from anabranch.core.sequencing.letters import SequencingLetter
+from anabranch.core.sequencing.protocol.letters import SequencingLetter
 from anabranch.core.types import MS, LogId
 from anabranch.shell.journal.file_journal import FileJournal
 from anabranch_sim.bolt.cluster import CLUSTER, Cluster

@@ -11,7 +11,7 @@ from anabranch.client.erwin.log import SequencedLog
 from anabranch.client.session.endpoint import Endpoint, address
 from anabranch.client.session.settings import Settings
 from anabranch.core.errors import AnabranchError
-from anabranch.core.sequencing.messages import LogSurvey, SequencingStatus
+from anabranch.core.sequencing.protocol.messages import LogSurvey, SequencingStatus
 
 PATIENCE_S = 60.0
 """Whoever waits longer than this waits for nothing."""

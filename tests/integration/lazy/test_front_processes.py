@@ -17,7 +17,7 @@ from tests.integration.test_lazy_kills import Witness
 from anabranch import aio
 from anabranch.client.lazy_log import LazyLog
 from anabranch.core.errors import AnabranchError
-from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.sequencing.protocol.messages import SequencingStatus
 
 CLIENTS = 2
 _LOOK_S = 0.1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from anabranch.apps.lost_view_logger import LostViewLogger
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration
 from anabranch.core.machine import Drain, Effects, Event
-from anabranch.core.sequencing.ids import Member
+from anabranch.core.sequencing.protocol.ids import Member
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Nanoseconds
 from anabranch.shell.telemetry.log import Log

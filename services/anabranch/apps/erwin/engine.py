@@ -23,7 +23,7 @@ from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.erwin.shard.config import ErwinShardConfig
 from anabranch.core.erwin.shard.shard import ErwinShard
 from anabranch.core.limits import MIB
-from anabranch.core.sequencing.clients import SEQUENCING
+from anabranch.core.sequencing.protocol.clients import SEQUENCING
 from anabranch.core.storage.black_box_address import BlackBoxAddress
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.ports import RecordJournal

@@ -15,7 +15,7 @@ from anabranch.core.bolt.front.controller import FrontController
 from anabranch.core.bolt.front.sequencer import FrontSequencer
 from anabranch.core.bolt.protocol.commands import FRONT, EngineSettings
 from anabranch.core.bolt.state.answers import embedded_sequencers
-from anabranch.core.sequencing.clients import SEQUENCING
+from anabranch.core.sequencing.protocol.clients import SEQUENCING
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.shell.server.engines import sequencing_service
 

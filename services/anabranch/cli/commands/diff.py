@@ -1,4 +1,6 @@
-"""`anabranch diff`: where two logs part, and what only one of them has."""
+"""`anabranch diff` and `anabranch sum`: where two logs part and what only one of them has, and a
+sum by which copies of a log are compared.
+"""
 
 import sys
 from typing import Any
@@ -14,8 +16,12 @@ from anabranch.client.aio import Service
 from anabranch.client.bolt.log import Log
 from anabranch.client.session.records import LogRecord
 from anabranch.core.bolt.protocol.queries import Comparison
+from anabranch.core.bolt.protocol.set_sums import SetSum
 
 Range = tuple[int, int]
+
+_RANGES_SHOWN_MAX = 10
+"""Ranges that are printed, of those that aren't summed."""
 
 
 @click.command()
@@ -132,3 +138,50 @@ def _say(
         out.say(f"  {printer.text(each)}")
     if len(records) < count:
         out.say(f"  ... and {number(count - len(records))} more")
+
+
+@click.command(name="sum")
+@log_argument()
+@click.option(
+    "--from",
+    "start",
+    type=click.IntRange(0),
+    help="First position of the range; by default where the log begins.",
+)
+@click.option(
+    "--to",
+    "end",
+    type=click.IntRange(0),
+    help="Position after the range's last; by default the settled end.",
+)
+@talks
+def set_sum(target: Target, out: Output, log: str, start: int | None, end: int | None) -> None:
+    """Print the sum that the service keeps of a range's batches.
+
+    An audit computes the same from the batches, in any order. Batches that the
+    range cuts, or that were committed before sums were kept, aren't in it: their ranges are named.
+    """
+
+    async def work(service: Service) -> SetSum:
+        return await (await service.log(log, engine="bolt")).set_sum(start, end)
+
+    found = target.run(work)
+    if out.json:
+        out.document(
+            {
+                "log": log,
+                "from": found.start,
+                "to": found.end,
+                "sum": found.sum,
+                "records": found.records,
+                "summed": found.summed,
+                "not_summed": found.unsummed,
+            }
+        )
+        return
+    of = f"{counted(found.summed, 'record')} of positions {found.start}..{found.end}"
+    out.say(f"{found.sum:08x} of {of} (end not included)")
+    for first, after in found.unsummed[:_RANGES_SHOWN_MAX]:
+        out.say(f"not summed: positions {first}..{after}")
+    if len(found.unsummed) > _RANGES_SHOWN_MAX:
+        out.say(f"not summed: {number(len(found.unsummed) - _RANGES_SHOWN_MAX)} more ranges")

@@ -10,7 +10,7 @@ from anabranch.cli.render.words import counted
 from anabranch.cli.service.target import Target
 from anabranch.client import engines
 from anabranch.client.aio import Service
-from anabranch.core.sequencing.messages import LogSurvey
+from anabranch.core.sequencing.protocol.messages import LogSurvey
 
 
 @click.group(cls=Group)

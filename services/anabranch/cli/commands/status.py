@@ -21,7 +21,7 @@ from anabranch.client.logs import AsyncLog
 from anabranch.core.belfast.protocol.messages import Status
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.errors import AnabranchError
-from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.sequencing.protocol.messages import SequencingStatus
 from anabranch.shell.runtime.clock import Clock
 
 Seen = Status | SequencingStatus

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec.structs import asdict
 
 from anabranch.cli.render.words import instant, number, per_second, percent, share_of_all, size
-from anabranch.core.sequencing.messages import SequencingStatus, ShardProgress
+from anabranch.core.sequencing.protocol.messages import SequencingStatus, ShardProgress
 
 OVERVIEW = (
     "LEADER",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from anabranch.cli.render.words import counted, duration, instant, size
-from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.sequencing.protocol.messages import SequencingStatus
 
 
 def rows_of(found: SequencingStatus) -> Iterator[tuple[str, str]]:

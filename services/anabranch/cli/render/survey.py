@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import asdict
 
 from anabranch.cli.render.erwin import lost
-from anabranch.core.sequencing.messages import LogSurvey, ShardPlace
+from anabranch.core.sequencing.protocol.messages import LogSurvey, ShardPlace
 
 OVERVIEW = (">VERSION", ">VIEW", "LEADER", "CONTROLLER", "CHANGING", "MODE", "DURABILITY")
 NODES = ("SEQUENCER", "MEMBER", "STATE")

@@ -10,7 +10,7 @@ from anabranch.client.erwin.spread import Spread
 from anabranch.client.session.effects import Settled
 from anabranch.core.errors import AnabranchError
 from anabranch.core.records.record import Record
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Milliseconds
 
 RECEIPTS_MAX = 4_096

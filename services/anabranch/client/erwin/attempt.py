@@ -17,7 +17,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Stored
-from anabranch.core.sequencing.messages import Taken
+from anabranch.core.sequencing.protocol.messages import Taken
 
 _JOINT = (QuotaExceeded.code, RequestForgotten.code, ShardAway.code)
 

@@ -5,8 +5,14 @@ from anabranch.client.erwin.directory import Whereabouts
 from anabranch.client.session.leader_call import LeaderCall
 from anabranch.core.errors import NotPrimary, Retry, ShardElsewhere, StaleView
 from anabranch.core.erwin.protocol import messages as shard
-from anabranch.core.sequencing import messages as sequencing
-from anabranch.core.sequencing.messages import Directory, Locate, SetShardOpen, Survey, Trim
+from anabranch.core.sequencing.protocol import messages as sequencing
+from anabranch.core.sequencing.protocol.messages import (
+    Directory,
+    Locate,
+    SetShardOpen,
+    Survey,
+    Trim,
+)
 from anabranch.core.types import Milliseconds
 
 _RETRIED = (Retry, NotPrimary, ShardElsewhere, StaleView)

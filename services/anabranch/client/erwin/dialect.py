@@ -9,8 +9,8 @@ from anabranch.client.session.settings import Settings
 from anabranch.core.erwin.protocol import messages as shard
 from anabranch.core.erwin.protocol.messages import ERWIN_VERSION, FromShard, ToShard
 from anabranch.core.limits import Limits
-from anabranch.core.sequencing import messages as sequencing
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol import messages as sequencing
+from anabranch.core.sequencing.protocol.messages import (
     SEQUENCING_VERSION,
     FromSequencer,
     Locate,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from anabranch.client.erwin.dialect import FromNode, NodeLine, ToNode
 from anabranch.client.session.commons import Commons
 from anabranch.client.session.inquiry import Inquiry
-from anabranch.core.sequencing.messages import Directory, Locate, Shard
+from anabranch.core.sequencing.protocol.messages import Directory, Locate, Shard
 
 
 class Whereabouts:

@@ -23,8 +23,8 @@ from anabranch.core.errors import (
 )
 from anabranch.core.erwin.protocol import codec as of_shards
 from anabranch.core.erwin.protocol.messages import Read, Records
-from anabranch.core.sequencing import codec as of_sequencers
-from anabranch.core.sequencing.messages import FindPosition, Found, Tail, ToSequencer
+from anabranch.core.sequencing.protocol import codec as of_sequencers
+from anabranch.core.sequencing.protocol.messages import FindPosition, Found, Tail, ToSequencer
 from anabranch.core.types import Milliseconds, Position
 from anabranch.shell.runtime.randomness import randbits
 

@@ -23,7 +23,7 @@ from anabranch.client.session.records import (
 from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.errors import BadRequest, Overloaded, TrimTooFar
 from anabranch.core.records.record import Record
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.messages import (
     Directory,
     Done,
     Inspect,

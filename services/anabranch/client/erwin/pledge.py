@@ -8,7 +8,7 @@ from anabranch.client.erwin.call import Call
 from anabranch.client.erwin.outstanding import Outstanding
 from anabranch.client.session.pledge import Promise
 from anabranch.core.errors import AnabranchError
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Milliseconds, Position
 
 

@@ -12,7 +12,7 @@ from anabranch.client.session import arguments
 from anabranch.client.session.records import LogRecord
 from anabranch.core.errors import BadFrame, BadRequest, BatchUnreadable, DeadlineExceeded
 from anabranch.core.erwin.protocol.messages import Read, Records, Span
-from anabranch.core.sequencing.messages import Directory, Locate
+from anabranch.core.sequencing.protocol.messages import Directory, Locate
 from anabranch.core.types import NEVER, LogId, Milliseconds, Position
 
 _RECORDS_MAX = 10_000

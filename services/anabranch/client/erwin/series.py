@@ -36,8 +36,8 @@ from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.producers import request_identity
 from anabranch.core.records.batch import peek
 from anabranch.core.records.digest import DIGEST_BYTES, digest_of_records
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import Append, AppendMeta
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import Append, AppendMeta
 from anabranch.core.types import MS, Milliseconds
 
 WHAT = "an append"

@@ -14,7 +14,7 @@ from anabranch.client.session.arguments import VALUES, VALUES_SHOWN
 from anabranch.client.session.records import Appended, Event, Headers, LogRecord, Time, record
 from anabranch.client.session.verbs import LogVerbs
 from anabranch.core.records.record import Record
-from anabranch.core.sequencing.messages import Directory, LogSurvey, SequencingStatus
+from anabranch.core.sequencing.protocol.messages import Directory, LogSurvey, SequencingStatus
 from anabranch.core.types import Position
 
 

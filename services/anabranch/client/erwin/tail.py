@@ -11,7 +11,7 @@ from anabranch.client.session.call import Call
 from anabranch.client.session.delivery import Delivery
 from anabranch.core.errors import AnabranchError, BadFrame, Mistake, Unavailable
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing.messages import AskTail, Tail
+from anabranch.core.sequencing.protocol.messages import AskTail, Tail
 from anabranch.core.types import Milliseconds
 
 WHAT = "the tail"

@@ -29,6 +29,7 @@ OWN = {
         "position_at",
         "promote",
         "read_batches",
+        "set_sum",
         "sfork",
         "squash",
         "writer",

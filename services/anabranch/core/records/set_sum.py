@@ -58,5 +58,6 @@ def column_sum(column: "array[int]") -> int:
     """The sums of a whole column as one, far faster than number by number: as the digits of one
     large number, of which each power of the base leaves 1.
     """
+    assert column.itemsize == _VALUE_BYTES, "the base of the number is 2**32"
     number = int.from_bytes(column.tobytes(), sys.byteorder)
     return number and (number % MODULUS or MODULUS)

@@ -15,9 +15,9 @@ from anabranch.core.errors import (
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Replies, Reply, Token
 from anabranch.core.records import batch as batches
-from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.member import Member
-from anabranch.core.sequencing.messages import Append, AppendMeta, Taken
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import Append, AppendMeta, Taken
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.sequencing.state.state import digest_of_entry
 

@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Drop, Dropped
 from anabranch.core.sequencing.member import Member
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Drop, Dropped
 from anabranch.core.sequencing.state.entries import Ordered
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.types import Position

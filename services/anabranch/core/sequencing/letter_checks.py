@@ -9,8 +9,9 @@ from collections.abc import Collection
 from anabranch.core.errors import AnabranchError
 from anabranch.core.records import batch as batches
 from anabranch.core.sequencing.controller.names import is_controller
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.member import Member
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import (
     AskState,
     Drop,
     Dropped,
@@ -22,7 +23,6 @@ from anabranch.core.sequencing.letters import (
     Uncounted,
     Void,
 )
-from anabranch.core.sequencing.member import Member
 from anabranch.core.sequencing.state.ring import Entry
 
 

@@ -7,8 +7,8 @@ from anabranch.core.errors import BadRequest, StaleView, Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, SaveSnapshot, Send
 from anabranch.core.sequencing.config import SequencingConfig
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Present, SequencingLetter
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Present, SequencingLetter
 from anabranch.core.sequencing.state.entries import (
     Added,
     Began,

@@ -7,9 +7,9 @@ from anabranch.core.askers import asker_of
 from anabranch.core.budget import Budget
 from anabranch.core.errors import Overloaded, RequestForgotten
 from anabranch.core.machine import Reply, Token
-from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.member import Member
-from anabranch.core.sequencing.messages import Elsewhere, FindPosition, Found
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import Elsewhere, FindPosition, Found
 from anabranch.core.types import Position
 
 _Askers = dict[Token, None]

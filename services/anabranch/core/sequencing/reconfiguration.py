@@ -9,8 +9,8 @@ the first `Start`. An attempt that can't come to its end is replaced by one with
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import (
     Prepare,
     Prepared,
     Present,

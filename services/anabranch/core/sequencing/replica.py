@@ -13,16 +13,17 @@ from anabranch.core.errors import AnabranchError
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
-from anabranch.core.sequencing import letters
 from anabranch.core.sequencing.appends import Appends
-from anabranch.core.sequencing.checks import check
 from anabranch.core.sequencing.config import SequencingConfig
 from anabranch.core.sequencing.drops import Drops
-from anabranch.core.sequencing.ids import AppendId
 from anabranch.core.sequencing.letter_checks import LetterChecks
-from anabranch.core.sequencing.letters import SequencingLetter
 from anabranch.core.sequencing.member import Member
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.positions import Positions
+from anabranch.core.sequencing.protocol import letters
+from anabranch.core.sequencing.protocol.checks import check
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import SequencingLetter
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     AskTail,
@@ -30,7 +31,6 @@ from anabranch.core.sequencing.messages import (
     FindPosition,
     Tail,
 )
-from anabranch.core.sequencing.positions import Positions
 from anabranch.core.sequencing.state.entries import Added, Began, MemberEntry, Ordered, Started
 from anabranch.core.sequencing.state.ring import Entry, Ring
 from anabranch.core.sequencing.strays import Strays

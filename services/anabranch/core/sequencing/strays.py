@@ -9,10 +9,10 @@ from collections import deque
 from itertools import islice
 
 from anabranch.core.sequencing.appends import Appends
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Strays as StraysLetter
-from anabranch.core.sequencing.letters import Void
 from anabranch.core.sequencing.member import Member
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Strays as StraysLetter
+from anabranch.core.sequencing.protocol.letters import Void
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.sequencing.uncounted import Uncounted
 

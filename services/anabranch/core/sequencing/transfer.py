@@ -5,9 +5,9 @@ Every node that may take part copies them, and journals them beside its own stat
 """
 
 from anabranch.core.records.checksum import crc32c
-from anabranch.core.sequencing.letters import AskState, Prepare, Prepared
-from anabranch.core.sequencing.letters import State as StateLetter
 from anabranch.core.sequencing.member import Member, parts_of
+from anabranch.core.sequencing.protocol.letters import AskState, Prepare, Prepared
+from anabranch.core.sequencing.protocol.letters import State as StateLetter
 from anabranch.core.sequencing.state.state import State, StateImage, decode_state, encode_state
 
 

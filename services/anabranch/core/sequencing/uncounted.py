@@ -9,8 +9,8 @@ the log has its quota over any longer time, whatever clients do.
 
 from collections.abc import Callable
 
-from anabranch.core.sequencing.letters import Uncounted as UncountedLetter
 from anabranch.core.sequencing.member import Member
+from anabranch.core.sequencing.protocol.letters import Uncounted as UncountedLetter
 
 
 class Uncounted:
@@ -20,6 +20,7 @@ class Uncounted:
 
     def add(self, size: int, records: int, *, counted_by: str = "") -> None:
         """At the leader. `counted_by`: the member that has counted it already."""
+        assert size >= 0 <= records, "what was counted too much isn't given back"
         member = self._member
         if member.view is None or not (size or records):
             return

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from anabranch.core.sequencing.ids import Member
+from anabranch.core.sequencing.protocol.ids import Member
 from anabranch.core.wire.numbers import Bounded
 
 ViewNumber = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]

@@ -20,10 +20,10 @@ from anabranch.core.erwin.protocol.messages import ERWIN_VERSION
 from anabranch.core.erwin.protocol.rights import ShardRights
 from anabranch.core.limits import Limits
 from anabranch.core.rights.claims import LOGS, Rights, Subject
-from anabranch.core.sequencing import messages as sequencing_messages
-from anabranch.core.sequencing.clients import SEQUENCING
-from anabranch.core.sequencing.messages import SEQUENCING_VERSION
-from anabranch.core.sequencing.rights import SequencingRights
+from anabranch.core.sequencing.protocol import messages as sequencing_messages
+from anabranch.core.sequencing.protocol.clients import SEQUENCING
+from anabranch.core.sequencing.protocol.messages import SEQUENCING_VERSION
+from anabranch.core.sequencing.protocol.rights import SequencingRights
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.ports import Authority
 from anabranch.shell.runtime.driver import Host

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from anabranch.core.errors import DeadlineExceeded, LastShard, Unavailable, UnknownShard
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing.messages import LogSurvey, SequencingStatus, ShardPlace
+from anabranch.core.sequencing.protocol.messages import LogSurvey, SequencingStatus, ShardPlace
 from anabranch.core.types import Position
 from anabranch_operator.plan.erwin.report import report
 from anabranch_operator.plan.groups.report import Report, Standing

@@ -11,7 +11,7 @@ from typing import ClassVar
 from anabranch.core.bolt.protocol.fronts import NO_EPOCH, EndFront
 from anabranch.core.errors import Unavailable, UnknownShard
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing.messages import LogSurvey, SequencingStatus
+from anabranch.core.sequencing.protocol.messages import LogSurvey, SequencingStatus
 from anabranch.core.types import LogId, Position
 from anabranch_operator.plan.groups.report import Report, Standing
 from anabranch_operator.plan.lazy.report import report

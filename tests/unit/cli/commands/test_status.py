@@ -6,7 +6,7 @@ from tests.commands import Command
 
 from anabranch.cli.failure import Exit
 from anabranch.client.erwin_log import ErwinLog
-from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.sequencing.protocol.messages import SequencingStatus
 
 
 def test_status_of_a_bolt_log_is_what_show_shows(ask: Command, log: str) -> None:

@@ -11,7 +11,7 @@ from anabranch.cli.render.erwin import (
     overview,
     shards,
 )
-from anabranch.core.sequencing.messages import SequencingStatus, ShardProgress
+from anabranch.core.sequencing.protocol.messages import SequencingStatus, ShardProgress
 
 
 def shard(name: str, *, primary: str = "", records: int = 0, reads: int = 0) -> ShardProgress:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from anabranch.cli.render.survey import document, nodes, notes, overview, shards
-from anabranch.core.sequencing.messages import LogSurvey, ShardPlace
+from anabranch.core.sequencing.protocol.messages import LogSurvey, ShardPlace
 
 PLACE = ShardPlace(
     number=0,

@@ -8,8 +8,8 @@ from anabranch.core.errors import AnabranchError, RequestForgotten
 from anabranch.core.erwin.protocol.directory import Directory
 from anabranch.core.erwin.protocol.messages import Read, Records, Span
 from anabranch.core.records.record import decode
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import SequencingStatus
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import SequencingStatus
 from anabranch.core.types import Position
 
 

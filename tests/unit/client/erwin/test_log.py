@@ -19,7 +19,7 @@ from anabranch.core.errors import (
     PositionTrimmed,
     Unavailable,
 )
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 
 SHARDS = ("a", "b", "c")
 

@@ -6,7 +6,7 @@ from anabranch.client.session.effects import Written
 from anabranch.core.errors import DeadlineExceeded, OutcomeUnknown, RequestForgotten
 from anabranch.core.erwin.protocol.messages import Data
 from anabranch.core.producers import request_identity
-from anabranch.core.sequencing.messages import AppendMeta
+from anabranch.core.sequencing.protocol.messages import AppendMeta
 
 
 def test_erwin_st_an_append_waits_for_all_replicas_of_its_shard() -> None:

@@ -48,9 +48,9 @@ from anabranch.core.machine import SetTimer, TimerFired
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.records.batch import verify
 from anabranch.core.records.record import Record
-from anabranch.core.sequencing import messages as of_sequencer
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol import messages as of_sequencer
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     AskTail,

@@ -11,15 +11,15 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Persist, Replies, Reply, SaveSnapshot, Send, SetTimer
 from anabranch.core.records.record import Record, encode
 from anabranch.core.sequencing.config import SequencingConfig
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import (
     Prepare,
     Prepared,
     Seal,
     SequencingLetter,
     Start,
 )
-from anabranch.core.sequencing.messages import Append
+from anabranch.core.sequencing.protocol.messages import Append
 from anabranch.core.sequencing.replica import SequencingReplica
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import MS, Nanoseconds, Position

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.letters import (
     AskState,
     Prepare,
     Prepared,

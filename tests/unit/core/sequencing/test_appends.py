@@ -7,9 +7,9 @@ from anabranch.core.askers import REQUEST_BITS, seat_number
 from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.records.record import Record, encode
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Present, Seal
-from anabranch.core.sequencing.messages import Append, AppendMeta, Locate, Taken
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Present, Seal
+from anabranch.core.sequencing.protocol.messages import Append, AppendMeta, Locate, Taken
 from anabranch.core.sequencing.state.ring import ENTRY_BYTES
 from anabranch.core.sequencing.view import Ballot
 

@@ -5,9 +5,9 @@ from tests.unit.core.sequencing.group import Group, id_of
 
 from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Drop, Dropped
-from anabranch.core.sequencing.messages import AppendMeta, Taken
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Drop, Dropped
+from anabranch.core.sequencing.protocol.messages import AppendMeta, Taken
 from anabranch.core.sequencing.view import Ballot
 from anabranch.core.types import MS
 

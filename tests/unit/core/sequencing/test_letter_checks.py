@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.unit.core.sequencing.group import CONTROLLER, Group, batch_of, id_of
 
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.letters import (
     AskState,
     Drop,
     Dropped,

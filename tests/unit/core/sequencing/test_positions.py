@@ -5,8 +5,8 @@ from tests.unit.core.sequencing.group import LIMITS, Group, codes, id_of
 from anabranch.core.askers import REQUEST_BITS, seat_number
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Reply
-from anabranch.core.sequencing.messages import FindPosition, Found
 from anabranch.core.sequencing.positions import Positions
+from anabranch.core.sequencing.protocol.messages import FindPosition, Found
 from anabranch.core.sequencing.view import Ballot
 
 MANY = 1_000

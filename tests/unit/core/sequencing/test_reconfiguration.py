@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core.sequencing.naive import NaiveReplica
 
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import (
     Prepare,
     Prepared,
     Present,

@@ -10,9 +10,16 @@ from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect
 from anabranch.core.producers import REQUEST_EPOCH
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Drop, Dropped, Seal, Sealed, Start
-from anabranch.core.sequencing.messages import AppendMeta, AskTail, FindPosition, Found, Tail, Taken
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Drop, Dropped, Seal, Sealed, Start
+from anabranch.core.sequencing.protocol.messages import (
+    AppendMeta,
+    AskTail,
+    FindPosition,
+    Found,
+    Tail,
+    Taken,
+)
 from anabranch.core.sequencing.replica import SequencingReplica
 from anabranch.core.sequencing.view import Ballot
 

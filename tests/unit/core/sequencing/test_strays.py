@@ -2,8 +2,8 @@
 
 from tests.unit.core.sequencing.group import Group, batch_of, id_of
 
-from anabranch.core.sequencing.letters import Strays, Void
-from anabranch.core.sequencing.messages import Append, Taken
+from anabranch.core.sequencing.protocol.letters import Strays, Void
+from anabranch.core.sequencing.protocol.messages import Append, Taken
 from anabranch.core.sequencing.view import Ballot
 
 LONG = 2_000

@@ -6,8 +6,15 @@ from tests.unit.core.sequencing.group import CONTROLLER, Group, codes, id_of
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Send
 from anabranch.core.sequencing import member
-from anabranch.core.sequencing.letters import AskState, Prepare, Prepared, Seal, Sealed, State
-from anabranch.core.sequencing.messages import Taken
+from anabranch.core.sequencing.protocol.letters import (
+    AskState,
+    Prepare,
+    Prepared,
+    Seal,
+    Sealed,
+    State,
+)
+from anabranch.core.sequencing.protocol.messages import Taken
 from anabranch.core.sequencing.view import Ballot
 
 SECOND = Ballot(2, 1)

@@ -3,7 +3,7 @@
 from tests.unit.core.sequencing.group import Group, batch_of, id_of
 
 from anabranch.core.quota import Meter, Quota
-from anabranch.core.sequencing.letters import Uncounted
+from anabranch.core.sequencing.protocol.letters import Uncounted
 from anabranch.core.sequencing.view import Ballot
 
 NAMES = ("a", "b", "c")

@@ -1,6 +1,6 @@
 """Views and attempts to start them."""
 
-from anabranch.core.sequencing.ids import Member
+from anabranch.core.sequencing.protocol.ids import Member
 from anabranch.core.sequencing.view import Ballot, View
 
 

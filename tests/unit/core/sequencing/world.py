@@ -11,9 +11,9 @@ from tests.unit.core.sequencing.group import CONTROLLER, LIMITS, Group, batch_of
 
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Send
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import Prepare, Prepared, Seal, Sealed, Start
-from anabranch.core.sequencing.messages import Append, AppendMeta, AskTail, Tail, Taken
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import Prepare, Prepared, Seal, Sealed, Start
+from anabranch.core.sequencing.protocol.messages import Append, AppendMeta, AskTail, Tail, Taken
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Position

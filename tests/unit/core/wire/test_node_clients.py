@@ -9,8 +9,8 @@ from anabranch.core.belfast.protocol.clients import BELFAST
 from anabranch.core.errors import VersionMismatch, WrongCluster
 from anabranch.core.erwin.protocol import messages as erwin
 from anabranch.core.erwin.protocol.clients import ERWIN
-from anabranch.core.sequencing import messages as sequencing
-from anabranch.core.sequencing.clients import SEQUENCING
+from anabranch.core.sequencing.protocol import messages as sequencing
+from anabranch.core.sequencing.protocol.clients import SEQUENCING
 
 ENGINES = pytest.mark.parametrize(
     ("protocol", "messages"), [(BELFAST, belfast), (ERWIN, erwin), (SEQUENCING, sequencing)]

@@ -11,8 +11,8 @@ from anabranch.core.belfast.protocol import messages as of_belfast
 from anabranch.core.bolt.protocol import messages as of_bolt
 from anabranch.core.bolt.protocol.commands import Receipt
 from anabranch.core.errors import BadRequest
-from anabranch.core.sequencing import messages as of_sequencing
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol import messages as of_sequencing
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import NEVER, LogId
 from anabranch.core.wire.numbers import AMOUNTS, fault_in
 from anabranch.core.wire.session import Cancel, Credit

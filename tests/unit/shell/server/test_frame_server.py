@@ -21,8 +21,8 @@ from anabranch.core.erwin.protocol import codec as erwin
 from anabranch.core.erwin.protocol import messages as entries
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Request
-from anabranch.core.sequencing import codec as sequencing
-from anabranch.core.sequencing import messages as audits
+from anabranch.core.sequencing.protocol import codec as sequencing
+from anabranch.core.sequencing.protocol import messages as audits
 from anabranch.core.wire.client_protocol import ClientProtocol
 from anabranch.core.wire.frames import HEADER, FrameReader
 from anabranch.core.wire.peers import GREETING_BYTES_MAX, Greeting, encode_greeting

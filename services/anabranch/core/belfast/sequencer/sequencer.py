@@ -203,7 +203,7 @@ class Sequencer(ServingMachine):
         while self._waiting and self._waiting[0][0] <= self.applied:
             self._effects.append(Reply(self._waiting.popleft()[1], Done()))
 
-    def _received(self, sender: str, letter: ConsensusLetter | FromReplica) -> None:
+    def _received(self, sender: str, letter: object) -> None:
         if isinstance(letter, FromReplica):
             if isinstance(letter, Alive):
                 self._note_sync(sender, letter)

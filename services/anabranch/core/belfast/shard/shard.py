@@ -144,7 +144,7 @@ class Shard(ServingMachine):
     def _asked(self, token: Token, message: Any) -> None:
         self._serving.asked(token, message)
 
-    def _received(self, sender: str, letter: Any) -> None:
+    def _received(self, sender: str, letter: object) -> None:
         received = self._letters.get(type(letter))
         if received is None:  # it is a sequencer's, and came to the wrong node
             return

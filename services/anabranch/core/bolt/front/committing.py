@@ -27,7 +27,7 @@ from anabranch.core.bolt.protocol.fronts import (
 )
 from anabranch.core.errors import BadRequest, FrontDiffers, SequenceGap, StaleView
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.state.replica_part import SequencingPart
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.types import LogId, Position

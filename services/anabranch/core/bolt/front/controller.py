@@ -44,7 +44,7 @@ from anabranch.core.sequencing.controller.contacts import Contacts
 from anabranch.core.sequencing.controller.names import is_controller
 from anabranch.core.sequencing.controller.stragglers import Stragglers
 from anabranch.core.sequencing.controller.views import Views
-from anabranch.core.sequencing.letters import Prepared, Present, Sealed
+from anabranch.core.sequencing.protocol.letters import Prepared, Present, Sealed
 from anabranch.core.sequencing.view import Ballot
 from anabranch.core.types import MS, Nanoseconds, Position
 

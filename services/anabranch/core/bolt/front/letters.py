@@ -6,7 +6,7 @@ import msgspec
 
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration
 from anabranch.core.sequencing.controller.names import named
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.letters import (
     Prepare,
     Prepared,
     Present,

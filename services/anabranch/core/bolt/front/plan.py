@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from anabranch.core.bolt.front.counters import FrontControllerCounters
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration
 from anabranch.core.limits import Limits
-from anabranch.core.sequencing.letters import Present
+from anabranch.core.sequencing.protocol.letters import Present
 from anabranch.core.types import Milliseconds
 
 LOST_VIEWS_MAX = 100

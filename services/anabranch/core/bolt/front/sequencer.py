@@ -26,7 +26,7 @@ from anabranch.core.machine import (
     Token,
 )
 from anabranch.core.sequencing.controller.draining import Draining
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     Elsewhere,
     FindPosition,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.core.bolt.front.letters import FrontControl
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration
-from anabranch.core.sequencing.messages import Directory, LogSurvey, SequencingStatus
+from anabranch.core.sequencing.protocol.messages import Directory, LogSurvey, SequencingStatus
 from anabranch.core.sequencing.view import View
 from anabranch.core.types import MS, Nanoseconds
 

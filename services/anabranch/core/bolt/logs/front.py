@@ -7,7 +7,7 @@ import msgspec
 
 from anabranch.core.bolt.protocol.commands import EngineSettings
 from anabranch.core.bolt.protocol.fronts import NO_EPOCH, FrontConfiguration
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Position
 
 ERAS_MAX = 4_096

@@ -40,7 +40,7 @@ from anabranch.core.errors import (
     Unavailable,
 )
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import LogId, Position
 
 FRONTS_FORMAT = 7

@@ -28,6 +28,7 @@ class PartRecord:
         return len(self.positions)
 
     def note(self, position: Position, generation: int, digest: int) -> None:
+        assert position >= 0, "a batch is noted when it was committed"
         self.positions.append(position)
         self.generations.append(generation)
         self.digests.append(digest)
@@ -59,6 +60,7 @@ class WriterRecord:
 
     def batches_of(self, version: int) -> dict[int, int]:
         """Each part of this version that this log itself holds, with the number of its batches."""
+        assert self.complete not in self.open, "a version is complete or open"
         if version == self.complete:
             return {part: done.batches for part, done in self.done.items()}
         return {part: record.batches for part, record in self.open.get(version, {}).items()}
@@ -159,4 +161,5 @@ def _loaded(columns: tuple[bytes, bytes, bytes]) -> PartRecord:
         (record.positions, record.generations, record.digests), columns, strict=True
     ):
         column.frombytes(content)
+    assert len(record.positions) == len(record.digests) == len(record.generations)
     return record

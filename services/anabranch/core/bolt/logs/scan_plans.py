@@ -58,6 +58,7 @@ class ScanPlans:
     def end(self, id: PlanId, reason: str) -> None:
         if self.live.pop(id, None) is None:
             return
+        assert id not in self.ended, "a plan ends once"
         self.ended[id] = reason
         if len(self.ended) > ENDED_REMEMBERED:
             self.ended.popitem(last=False)
@@ -79,6 +80,8 @@ class ScanPlans:
 
     def load(self, saved: SavedPlans) -> dict[ObjectId, int]:
         """The sizes that were saved with the plans."""
+        began = [each.plan.began for each in saved.live]
+        assert began == sorted(began), "the horizon is when the first one was made"
         assert not self.live, "a snapshot comes before all commands"
         self.live = {each.plan.id: each for each in saved.live}
         self.ended = OrderedDict(saved.ended)
@@ -88,4 +91,5 @@ class ScanPlans:
 
 def plan_name(id: PlanId) -> str:
     """As people see it."""
+    assert id > 0, "no plan has this id"
     return f"{id:016x}"

@@ -99,6 +99,8 @@ class _Look:
             unsummed.append((index.first[upto], end))
         if since >= upto:
             return 0
+        assert start <= index.first[since], "no extent that the range cuts is summed"
+        assert index.end(upto - 1) <= end, "no extent that the range cuts is summed"
         column = index.sum[since:upto]
         self.summed += index.before(upto) - index.before(since)
         for match in _UNKNOWNS.finditer(column.tobytes()):
@@ -143,6 +145,7 @@ def _extents(index: Index, start: Position, end: Position) -> tuple[int, int]:
 
 def _lifted(index: Index, start: Position, end: Position) -> Iterator[Range]:
     """Where a log has its parent's records of these positions: its own may lie between."""
+    assert start < end, "a range has a position at least"
     while start < end:
         extent = index.inherited_upto(start)
         above = index.before(extent)

@@ -17,6 +17,7 @@ def orphans(replica: Replica, objects: Sequence[ObjectId]) -> list[ObjectId]:
     only copy of records that were acknowledged.
     """
     alive = {broker.epoch for broker in replica.brokers.values()}
+    assert len(alive) == len(replica.brokers), "each life of a broker has an epoch of its own"
     kept = referenced(replica)
     return [
         object

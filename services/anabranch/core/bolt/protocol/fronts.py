@@ -5,7 +5,7 @@ Structs are arrays on the wire and in the journal: fields are only ever added at
 
 import msgspec
 
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.view import View
 from anabranch.core.types import LogId, Milliseconds, Position
 

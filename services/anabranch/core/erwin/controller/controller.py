@@ -51,7 +51,7 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.sequencing.controller.contacts import Contacts
-from anabranch.core.sequencing.letters import Prepared, Present, Sealed
+from anabranch.core.sequencing.protocol.letters import Prepared, Present, Sealed
 from anabranch.core.types import MS, Nanoseconds
 
 RETRY_MS = 100

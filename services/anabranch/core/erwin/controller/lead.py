@@ -24,7 +24,7 @@ from anabranch.core.quorum import MAJORITY
 from anabranch.core.sequencing.controller.contacts import Contacts
 from anabranch.core.sequencing.controller.stragglers import Stragglers
 from anabranch.core.sequencing.controller.views import Views
-from anabranch.core.sequencing.letters import Prepared, Present, Sealed, SequencingLetter
+from anabranch.core.sequencing.protocol.letters import Prepared, Present, Sealed, SequencingLetter
 from anabranch.core.types import Nanoseconds
 
 ToNode = SequencingLetter | Configuration | Control | SealShard | LearnShard

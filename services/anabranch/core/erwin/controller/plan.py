@@ -7,7 +7,7 @@ import msgspec
 from anabranch.core.erwin.controller.counters import ControllerCounters
 from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
 from anabranch.core.limits import Limits
-from anabranch.core.sequencing.letters import Present
+from anabranch.core.sequencing.protocol.letters import Present
 
 LOST_VIEWS_MAX = 100
 """The configuration names the last ones."""

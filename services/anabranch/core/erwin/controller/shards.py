@@ -9,7 +9,7 @@ from anabranch.core.erwin.controller.plan import Plan
 from anabranch.core.erwin.protocol.letters import OpenShard, ShardPresent, ShardSetup
 from anabranch.core.replication.replica import Role
 from anabranch.core.sequencing.controller.contacts import Contacts
-from anabranch.core.sequencing.letters import Present
+from anabranch.core.sequencing.protocol.letters import Present
 from anabranch.core.sequencing.view import View
 from anabranch.core.types import Nanoseconds, Position
 

@@ -6,7 +6,7 @@ from enum import Enum
 import msgspec
 
 from anabranch.core.erwin.invariants.witness import Witness
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import NEVER, Position
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from anabranch.core.erwin.protocol.letters import Push
 from anabranch.core.erwin.protocol.rows import Fence, Row
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Position
 
 Violated = Callable[[str, str], None]

@@ -6,7 +6,7 @@ from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed
 from anabranch.core.erwin.protocol.messages import Delivered, Read, Records, Subscribe
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Row
 from anabranch.core.records.batch import peek
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Position
 
 

@@ -14,9 +14,16 @@ from anabranch.core.erwin.protocol import messages as shard_messages
 from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, ShardPresent
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.machine import Effect, Event, Replies, Reply, Request, Requests, Send
-from anabranch.core.sequencing.ids import Member
-from anabranch.core.sequencing.letters import Dropped, Prepare, Prepared, Sealed, Start
-from anabranch.core.sequencing.messages import Append, AppendMeta, AskTail, Found, Tail, Taken
+from anabranch.core.sequencing.protocol.ids import Member
+from anabranch.core.sequencing.protocol.letters import Dropped, Prepare, Prepared, Sealed, Start
+from anabranch.core.sequencing.protocol.messages import (
+    Append,
+    AppendMeta,
+    AskTail,
+    Found,
+    Tail,
+    Taken,
+)
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Position
 

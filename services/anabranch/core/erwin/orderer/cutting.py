@@ -7,7 +7,7 @@ from anabranch.core.erwin.orderer.row_groups import GroupsUnderWay, PushBounds, 
 from anabranch.core.erwin.orderer.shard_cursor import ShardCursor
 from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Mode, Row
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.state.replica_part import SequencingPart
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.types import Milliseconds, Position

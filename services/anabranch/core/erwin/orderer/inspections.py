@@ -7,7 +7,7 @@ from anabranch.core.erwin.orderer.ordering import Ordering
 from anabranch.core.erwin.orderer.status import status
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Reply, Token
-from anabranch.core.sequencing.messages import Elsewhere
+from anabranch.core.sequencing.protocol.messages import Elsewhere
 from anabranch.core.sequencing.replica import SequencingReplica
 from anabranch.core.types import MS, Milliseconds, Nanoseconds
 

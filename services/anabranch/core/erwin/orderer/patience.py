@@ -40,6 +40,7 @@ class Patience:
     """Of one leader, from fence to fence."""
 
     def __init__(self, noop_ms: Milliseconds) -> None:
+        assert noop_ms > 0, "data often comes a little after its row"
         self._whole = noop_ms * MS
         self._accounts: dict[int, _Account] = {}
         """By principal; of those for whom not all is left."""
@@ -55,6 +56,7 @@ class Patience:
 
     def held_up(self, who: int, wait_ms: Milliseconds, now: Nanoseconds) -> None:
         """Rows of this principal became no-ops after so long a wait."""
+        assert wait_ms >= 0
         left = max(0, self._left(who, now) - wait_ms * MS)
         self._accounts[who] = _Account(left, now)
         if len(self._accounts) > 1_000:
@@ -65,4 +67,5 @@ class Patience:
         account = self._accounts.get(who)
         if account is None:
             return self._whole
+        assert account.at <= now, "time goes on"
         return min(self._whole, account.left + (now - account.at) // RETURN)

@@ -56,6 +56,7 @@ class RowGroup:
 
     def wait_ms(self, nth: int) -> Milliseconds:
         """Of this row."""
+        assert len(self.waits_ms) <= 1 or nth < len(self.waits_ms)
         return self.waits_ms[nth if len(self.waits_ms) > 1 else 0] if self.waits_ms else 0
 
 

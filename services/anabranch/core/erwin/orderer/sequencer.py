@@ -29,10 +29,10 @@ from anabranch.core.machine import (
     Reply,
     Token,
 )
-from anabranch.core.sequencing.checks import check
 from anabranch.core.sequencing.controller.draining import Draining
-from anabranch.core.sequencing.letters import Dropped
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.checks import check
+from anabranch.core.sequencing.protocol.letters import Dropped
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     Elsewhere,

@@ -5,7 +5,7 @@ from anabranch.core.errors import AnabranchError, LastShard, Overloaded, Unknown
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.letters import Configuration, OpenShard
 from anabranch.core.machine import Effect, Reply, Send, Token
-from anabranch.core.sequencing.messages import Done, SetShardOpen
+from anabranch.core.sequencing.protocol.messages import Done, SetShardOpen
 from anabranch.core.types import Milliseconds
 
 WISHES_MAX = 100

@@ -7,7 +7,7 @@ from anabranch.core.erwin.orderer.pushing import Pushing
 from anabranch.core.erwin.orderer.shard_cursor import ShardCursor
 from anabranch.core.erwin.protocol.directory import durability
 from anabranch.core.erwin.protocol.letters import Configuration, Control, ShardSetup
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.messages import (
     LogSurvey,
     SequencingStatus,
     ShardPlace,

@@ -2,7 +2,7 @@
 
 from anabranch.core.errors import AnabranchError, Overloaded, TrimTooFar
 from anabranch.core.machine import Effect, Reply, Token
-from anabranch.core.sequencing.messages import Done, Elsewhere
+from anabranch.core.sequencing.protocol.messages import Done, Elsewhere
 from anabranch.core.types import Position
 
 TRIMS_WAITING_MAX = 1_000

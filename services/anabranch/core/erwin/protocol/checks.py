@@ -7,7 +7,7 @@ from anabranch.core.erwin.protocol.letters import Configuration, Push, ShardSetu
 from anabranch.core.erwin.protocol.messages import Data, Hello, Read, Subscribe, ToShard
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.producers import SEQUENCE_SPACE
-from anabranch.core.sequencing.messages import Locate
+from anabranch.core.sequencing.protocol.messages import Locate
 from anabranch.core.wire.numbers import check_position, check_shard
 from anabranch.core.wire.session import Cancel, Credit
 

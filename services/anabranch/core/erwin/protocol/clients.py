@@ -11,7 +11,7 @@ from anabranch.core.erwin.protocol.messages import (
     Subscribe,
 )
 from anabranch.core.limits import KIB, Limits
-from anabranch.core.sequencing.messages import Directory, Locate
+from anabranch.core.sequencing.protocol.messages import Directory, Locate
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
 from anabranch.core.wire.node_clients import node_of, objection, window_of, with_window
 

@@ -23,7 +23,7 @@ from anabranch.core.erwin.protocol.messages import (
 )
 from anabranch.core.machine import Buffer
 from anabranch.core.replication.letters import ReplicaLetter
-from anabranch.core.sequencing.letters import SequencingLetter
+from anabranch.core.sequencing.protocol.letters import SequencingLetter
 from anabranch.core.types import Position
 from anabranch.core.wire.codec import Codec
 from anabranch.core.wire.frames import (

@@ -12,7 +12,14 @@ from anabranch.core.erwin.protocol.letters import (
     ShardSealed,
 )
 from anabranch.core.sequencing.controller.names import named
-from anabranch.core.sequencing.letters import Prepare, Prepared, Present, Seal, Sealed, Start
+from anabranch.core.sequencing.protocol.letters import (
+    Prepare,
+    Prepared,
+    Present,
+    Seal,
+    Sealed,
+    Start,
+)
 
 _FROM_CONTROLLERS = (Configuration, Control, LearnShard, SealShard, Prepare, Seal, Start)
 _TO_CONTROLLERS = (OpenShard, ShardPresent, ShardSealed, Present, Prepared, Sealed)

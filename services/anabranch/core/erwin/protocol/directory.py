@@ -2,7 +2,7 @@
 
 from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
 from anabranch.core.erwin.protocol.rows import Mode
-from anabranch.core.sequencing.messages import Directory, Shard
+from anabranch.core.sequencing.protocol.messages import Directory, Shard
 from anabranch.core.sequencing.view import View
 
 

@@ -1,6 +1,6 @@
 """Letters between a log's orderer, its shards and its controllers. A letter may be lost, repeated
-or late. Those of the sequencing layer are in `core/sequencing/letters.py`, those among a shard's
-replicas in `core/replication/letters.py`.
+or late. Those of the sequencing layer are in `core/sequencing/protocol/letters.py`, those among a
+shard's replicas in `core/replication/letters.py`.
 """
 
 import msgspec

@@ -3,7 +3,7 @@
 import msgspec
 
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing.messages import Directory, Locate
+from anabranch.core.sequencing.protocol.messages import Directory, Locate
 from anabranch.core.types import Position
 from anabranch.core.wire.session import Cancel, Credit
 

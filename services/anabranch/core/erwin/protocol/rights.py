@@ -6,7 +6,7 @@ from typing import Final
 from anabranch.core.erwin.protocol.messages import Data, Hello, Read, Subscribe
 from anabranch.core.rights.claims import Subject, Verb
 from anabranch.core.rights.one_log import OneLogRights
-from anabranch.core.sequencing.messages import Locate
+from anabranch.core.sequencing.protocol.messages import Locate
 from anabranch.core.wire.session import Cancel, Credit
 
 _VERBS: Final[Mapping[type, tuple[Verb, ...]]] = {

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.view import ViewNumber
 from anabranch.core.types import NEVER, Position
 from anabranch.core.wire.numbers import Bounded, BoundedOrNone

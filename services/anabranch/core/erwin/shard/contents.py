@@ -14,7 +14,7 @@ from anabranch.core.erwin.shard.items import Head, decode_head, encode_item
 from anabranch.core.erwin.shard.storage import Storage
 from anabranch.core.erwin.shard.watermarks import Watermarks
 from anabranch.core.replication.entries import Item
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import LocalSequence, Position
 
 _TRIM_SHARE = 16

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from anabranch.core.erwin.protocol.rows import NO_SHARD, Row, end_of
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import LocalSequence, Position
 from anabranch.core.wire.frames import parts
 

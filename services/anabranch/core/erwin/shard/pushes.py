@@ -17,7 +17,7 @@ from anabranch.core.erwin.shard.counters import ErwinShardCounters
 from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effect, Send
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import MS, LocalSequence, Nanoseconds, Position
 
 ANSWER_MS = 50

@@ -16,7 +16,7 @@ from anabranch.core.erwin.shard.reads import Reads
 from anabranch.core.erwin.shard.subscriptions import Subscriptions
 from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.machine import Effect, Reply, Token
-from anabranch.core.sequencing.messages import Locate
+from anabranch.core.sequencing.protocol.messages import Locate
 from anabranch.core.wire.session import Cancel, Credit
 
 

@@ -38,7 +38,7 @@ from anabranch.core.producers import is_request
 from anabranch.core.records import batch as batches
 from anabranch.core.records.digest import digest_of_records, matches
 from anabranch.core.replication.replica import Replica, Role
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import MS, Nanoseconds, Position
 
 FATES_MAX = 100_000

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from anabranch.core.limits import Limits
-from anabranch.core.sequencing.letters import Present
+from anabranch.core.sequencing.protocol.letters import Present
 from anabranch.core.sequencing.view import View
 from anabranch.core.types import Milliseconds, Nanoseconds, Position
 

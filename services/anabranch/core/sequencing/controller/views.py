@@ -15,8 +15,8 @@ from anabranch.core.quorum import MAJORITY
 from anabranch.core.sequencing.controller.contacts import Contacts
 from anabranch.core.sequencing.controller.plan import OrderedRecords, ViewPlan
 from anabranch.core.sequencing.controller.stragglers import Stragglers
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import (
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import (
     Prepared,
     Present,
     Sealed,

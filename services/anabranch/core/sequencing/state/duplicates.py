@@ -14,7 +14,7 @@ from anabranch.core.errors import Overloaded, RequestForgotten, RequestReused
 from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH, is_request
 from anabranch.core.records.digest import UNKNOWN, matches
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import MS, Nanoseconds, Position
 
 PENDING: Position = -1

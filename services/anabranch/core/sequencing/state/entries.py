@@ -5,7 +5,7 @@ The structs are arrays in the journal: a release may only add fields at the end,
 
 import msgspec
 
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.sequencing.state.state import StateImage
 from anabranch.core.sequencing.view import Ballot, View

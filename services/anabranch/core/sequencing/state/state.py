@@ -8,7 +8,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.producers import is_request
 from anabranch.core.records.batch import peek
 from anabranch.core.records.digest import UNKNOWN, digest_of_records
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.state.duplicates import Duplicates, KnownAppends
 from anabranch.core.sequencing.state.ring import Announcement, Entry, Ring
 from anabranch.core.types import Nanoseconds, Position

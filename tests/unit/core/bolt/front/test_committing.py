@@ -10,7 +10,7 @@ from anabranch.core.bolt.front.counters import FrontCounters
 from anabranch.core.bolt.front.questions import LogAnswered, Questions
 from anabranch.core.bolt.protocol.fronts import FrontEpoch, FrontOpened
 from anabranch.core.machine import Effect
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.view import Ballot
 from anabranch.core.types import LogId, Position
 

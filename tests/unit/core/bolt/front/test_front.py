@@ -9,7 +9,7 @@ from anabranch.core.bolt.protocol.fronts import AppendFront, FrontEpoch, FrontMa
 from anabranch.core.errors import SequenceGap, StaleView
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Drain, Rest
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Kind
 
 

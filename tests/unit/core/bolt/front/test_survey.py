@@ -21,8 +21,8 @@ from anabranch.core.errors import Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Effects, Received, Reply, Request, Send, TimerFired
-from anabranch.core.sequencing.letters import Present, Seal
-from anabranch.core.sequencing.messages import LogSurvey, Survey
+from anabranch.core.sequencing.protocol.letters import Present, Seal
+from anabranch.core.sequencing.protocol.messages import LogSurvey, Survey
 from anabranch.core.sequencing.view import Ballot
 from anabranch.core.types import MS, LogId, Nanoseconds
 

@@ -69,8 +69,8 @@ from anabranch.core.machine import (
 from anabranch.core.records.batch import peek
 from anabranch.core.records.objects import object_id
 from anabranch.core.records.record import Record, encode
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import Append, Taken
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import Append, Taken
 from anabranch.core.types import MS, Kind, LogId, Nanoseconds
 
 BROKERS = ("broker-0", "broker-1")

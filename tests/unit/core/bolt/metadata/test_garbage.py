@@ -13,15 +13,13 @@ from anabranch.core.bolt.protocol.commands import (
     CommitObject,
     CreateLog,
     ForkLog,
-    Joined,
     Promote,
     RegisterBroker,
     Row,
     Squash,
-    SwapExtents,
-    Swapped,
     Trim,
 )
+from anabranch.core.bolt.protocol.compaction import Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.letters import Ask, Propose
 from anabranch.core.bolt.protocol.queries import PlanPage
 from anabranch.core.bolt.protocol.scans import (

@@ -56,6 +56,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return st.one_of([values(argument) for argument in arguments])
+    if origin is typing.Annotated:
+        return bounded(*arguments)
     if origin is list:
         return st.lists(values(arguments[0]), max_size=3)
     if origin is tuple and arguments[-1] is Ellipsis:
@@ -74,6 +76,14 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         fields = msgspec.structs.fields(kind)
         return st.builds(kind, **{field.name: values(field.type) for field in fields})
     return {bool: st.booleans(), bytes: batches, type(None): st.none()}[kind]
+
+
+def bounded(kind: Any, meta: msgspec.Meta) -> st.SearchStrategy[Any]:
+    assert kind is int, "only numbers have bounds"
+    least = None if meta.ge is None else int(meta.ge)
+    if meta.lt is not None:
+        return st.integers(least, int(meta.lt) - 1)
+    return st.integers(least, None if meta.le is None else int(meta.le))
 
 
 appends = st.builds(Append, st.integers(0, (1 << 64) - 1), batches, st.integers(-1, (1 << 31) - 1))

@@ -41,7 +41,7 @@ from anabranch.core.machine import (
     SetTimer,
     TimerFired,
 )
-from anabranch.core.sequencing.letters import Start
+from anabranch.core.sequencing.protocol.letters import Start
 from anabranch.core.sequencing.view import View
 from anabranch.core.types import MS
 

@@ -5,7 +5,7 @@ from tests.unit.core.erwin.controller.stage import LIMITS, Stage, running
 
 from anabranch.core.erwin.protocol.letters import OpenShard, ShardSealed
 from anabranch.core.machine import Received
-from anabranch.core.sequencing.letters import Prepared, Sealed
+from anabranch.core.sequencing.protocol.letters import Prepared, Sealed
 from anabranch.core.sequencing.view import Ballot
 
 RETURN_MS = LIMITS.return_ms + 1_000

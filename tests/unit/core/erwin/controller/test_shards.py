@@ -13,8 +13,8 @@ from anabranch.core.lateness import Delays
 from anabranch.core.limits import Limits
 from anabranch.core.replication.replica import Role
 from anabranch.core.sequencing.controller.contacts import Contacts
-from anabranch.core.sequencing.ids import Member
-from anabranch.core.sequencing.letters import Present
+from anabranch.core.sequencing.protocol.ids import Member
+from anabranch.core.sequencing.protocol.letters import Present
 from anabranch.core.sequencing.view import Ballot, View
 
 NOW = 1

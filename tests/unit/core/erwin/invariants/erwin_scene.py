@@ -11,8 +11,8 @@ from anabranch.core.erwin.protocol.letters import (
 from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
 from anabranch.core.machine import Send
 from anabranch.core.records.record import Record, encode
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import Dropped, Prepared, Sealed
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import Dropped, Prepared, Sealed
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Position
 

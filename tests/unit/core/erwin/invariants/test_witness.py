@@ -15,8 +15,15 @@ from tests.unit.core.erwin.invariants.erwin_scene import (
 
 from anabranch.core.erwin.protocol.rows import Fence
 from anabranch.core.machine import Replies, Reply, Request, Requests
-from anabranch.core.sequencing.letters import Prepare, Prepared, Start
-from anabranch.core.sequencing.messages import Append, AppendMeta, AskTail, Found, Tail, Taken
+from anabranch.core.sequencing.protocol.letters import Prepare, Prepared, Start
+from anabranch.core.sequencing.protocol.messages import (
+    Append,
+    AppendMeta,
+    AskTail,
+    Found,
+    Tail,
+    Taken,
+)
 from anabranch.core.sequencing.view import Ballot
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from anabranch.core.sequencing.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
 from anabranch.core.sequencing.state.ring import Announcement, Entry, Ring
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import Position

@@ -25,9 +25,9 @@ from anabranch.core.machine import (
     SetTimer,
     TimerFired,
 )
-from anabranch.core.sequencing.ids import AppendId, Member
-from anabranch.core.sequencing.letters import Prepare, Prepared, Seal, Start
-from anabranch.core.sequencing.messages import Append, AppendMeta
+from anabranch.core.sequencing.protocol.ids import AppendId, Member
+from anabranch.core.sequencing.protocol.letters import Prepare, Prepared, Seal, Start
+from anabranch.core.sequencing.protocol.messages import Append, AppendMeta
 from anabranch.core.sequencing.view import Ballot, View
 from anabranch.core.types import MS
 

@@ -14,7 +14,7 @@ from anabranch.core.erwin.orderer.row_groups import PushBounds
 from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, Stale
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.machine import Effect, Reply, Send, SetTimer
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import MS, Position
 
 NOOP_MS = 1_600

@@ -9,7 +9,7 @@ from tests.unit.core.erwin.orderer.stage import Stage
 from anabranch.core.erwin.protocol.letters import Push
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.machine import TimerFired
-from anabranch.core.sequencing.messages import Taken
+from anabranch.core.sequencing.protocol.messages import Taken
 
 ACTIONS = (
     ["append"] * 6

@@ -10,9 +10,9 @@ from anabranch.core.erwin.protocol.letters import Control, OpenShard
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Drain, Gone, Linked, Received
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Present
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Present
+from anabranch.core.sequencing.protocol.messages import (
     Directory,
     Done,
     Elsewhere,

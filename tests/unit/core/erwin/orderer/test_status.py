@@ -2,7 +2,7 @@
 
 from tests.unit.core.erwin.orderer.sequencer_stage import Cluster
 
-from anabranch.core.sequencing.messages import Inspect, SequencingStatus
+from anabranch.core.sequencing.protocol.messages import Inspect, SequencingStatus
 
 
 def test_a_status_names_what_keeps_shards_from_writing() -> None:

@@ -8,7 +8,7 @@ from anabranch.core.errors import BadRequest
 from anabranch.core.erwin.protocol.checks import check
 from anabranch.core.erwin.protocol.messages import Data, Hello, Read, Subscribe, ToShard
 from anabranch.core.producers import SEQUENCE_SPACE
-from anabranch.core.sequencing.messages import Locate
+from anabranch.core.sequencing.protocol.messages import Locate
 from anabranch.core.types import NEVER
 from anabranch.core.wire.numbers import NAME_BYTES_MAX
 from anabranch.core.wire.session import Cancel, Credit

@@ -12,7 +12,7 @@ from anabranch.core.erwin.protocol.messages import (
     Welcome,
 )
 from anabranch.core.limits import KIB, Limits
-from anabranch.core.sequencing.messages import Locate
+from anabranch.core.sequencing.protocol.messages import Locate
 
 WELCOME = Welcome(ERWIN_VERSION, "c", "n:1", "0", 1, 1)
 LIMITS = Limits(read_bytes_max=1_000 * KIB)

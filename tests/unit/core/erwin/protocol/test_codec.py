@@ -29,9 +29,9 @@ from anabranch.core.erwin.protocol.messages import (
 from anabranch.core.erwin.protocol.rows import Fence, Row
 from anabranch.core.replication.entries import Item
 from anabranch.core.replication.letters import Copy
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.letters import Dropped
-from anabranch.core.sequencing.messages import Directory, Locate
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.letters import Dropped
+from anabranch.core.sequencing.protocol.messages import Directory, Locate
 from anabranch.core.wire.frames import FrameReader, with_batches
 from anabranch.core.wire.peers import PULSE_FRAME, Pulse, encode_letter
 from anabranch.core.wire.session import Cancel, Credit

@@ -7,7 +7,13 @@ from anabranch.core.erwin.controller.lead import FromNode, ToNode
 from anabranch.core.erwin.protocol.controllers import receiver_of, sender_of
 from anabranch.core.erwin.protocol.letters import ErwinLetter, OpenShard
 from anabranch.core.sequencing.controller.names import address_of, controller_at, names_at
-from anabranch.core.sequencing.letters import Prepare, Present, Seal, SequencingLetter, Start
+from anabranch.core.sequencing.protocol.letters import (
+    Prepare,
+    Present,
+    Seal,
+    SequencingLetter,
+    Start,
+)
 
 PLACE = "host:7440"
 

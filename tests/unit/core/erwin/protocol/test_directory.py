@@ -3,7 +3,7 @@
 from anabranch.core.erwin.protocol.directory import Directories
 from anabranch.core.erwin.protocol.letters import Configuration, ShardSetup
 from anabranch.core.erwin.protocol.rows import Mode
-from anabranch.core.sequencing.ids import Member
+from anabranch.core.sequencing.protocol.ids import Member
 from anabranch.core.sequencing.view import Ballot, View
 
 

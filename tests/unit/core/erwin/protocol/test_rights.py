@@ -7,7 +7,7 @@ import pytest
 from anabranch.core.erwin.protocol.messages import Data, Read, Subscribe, ToShard
 from anabranch.core.erwin.protocol.rights import ShardRights
 from anabranch.core.rights.claims import LOGS, Subject
-from anabranch.core.sequencing.messages import Locate
+from anabranch.core.sequencing.protocol.messages import Locate
 
 TICKS = Subject(LOGS, "ticks", "shop")
 RIGHTS = ShardRights(TICKS)

@@ -1,7 +1,7 @@
 """Rows and fences."""
 
 from anabranch.core.erwin.protocol.rows import Fence, Row, end_of
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 
 
 def _row(first: int, count: int) -> Row:

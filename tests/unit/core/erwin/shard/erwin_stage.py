@@ -27,7 +27,7 @@ from anabranch.core.machine import (
     TimerFired,
 )
 from anabranch.core.records.record import Record, decode, encode
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import MS, NEVER, Position
 
 LEADER, CONTROLLER = "s1", "c1"

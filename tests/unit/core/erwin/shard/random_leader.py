@@ -13,7 +13,7 @@ from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence, Mode, Row
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Received
 from anabranch.core.replication.replica import Role
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.wire.session import Credit
 
 LIMITS = Limits(noop_ms=2_000, orphan_ms=20_000)

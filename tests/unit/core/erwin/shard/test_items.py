@@ -12,7 +12,7 @@ from anabranch.core.erwin.shard.items import (
     encode_item,
     kept_batches,
 )
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 
 OWN = 1
 rows_of = st.lists(

@@ -5,7 +5,7 @@ from tests.unit.core.erwin.shard.erwin_stage import Stage, batch
 from anabranch.core.erwin.protocol.letters import Pushed
 from anabranch.core.erwin.protocol.rows import Fence, Mode, Row
 from anabranch.core.limits import Limits
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 
 LIMITS = Limits(noop_ms=1_000)
 LATER = Fence(2, 1)

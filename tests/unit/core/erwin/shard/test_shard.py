@@ -11,7 +11,7 @@ from anabranch.core.erwin.protocol.rows import NO_SHARD, Fence
 from anabranch.core.erwin.shard.pushes import ANSWER_MS
 from anabranch.core.erwin.shard.shard import LOOK_MS
 from anabranch.core.machine import Drain, Received
-from anabranch.core.sequencing.messages import Directory, Locate
+from anabranch.core.sequencing.protocol.messages import Directory, Locate
 
 A, B, C = batch("A0", "A1"), batch("B"), batch("C0", "C1", "C2")
 LATER = Fence(2, 1)

@@ -13,7 +13,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.machine import Received
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.records.record import Record, encode
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 
 LIMITS = Limits(noop_ms=1_000, orphan_ms=10_000)
 LATER = Fence(2, 1)

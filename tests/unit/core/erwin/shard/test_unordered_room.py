@@ -9,7 +9,7 @@ from anabranch.core.erwin.protocol.messages import Data, Stored
 from anabranch.core.erwin.protocol.rows import Mode, Row
 from anabranch.core.erwin.shard.unordered import Unordered
 from anabranch.core.limits import Limits
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 
 
 def stage(limits: Limits) -> Stage:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from anabranch.core.errors import Overloaded, RequestForgotten, RequestReused
 from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.state.duplicates import Duplicates
 from anabranch.core.types import MS
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.unit.operator.belfast_log import BelfastHarness
 
-from anabranch.core.sequencing.messages import LogSurvey, SequencingStatus
+from anabranch.core.sequencing.protocol.messages import LogSurvey, SequencingStatus
 from anabranch_operator.plan.erwin.report import FRESH_MS, report
 from anabranch_operator.plan.groups.report import Standing
 

@@ -49,6 +49,7 @@ class Marking:
             what = "bytes of marked appends that wait for the metadata"
             self._outbox.refuse(token, Overloaded(what, limit, "log_queue_bytes_max"))
             return
+        assert token not in self._waiting, "a token names one request"
         self._waiting[token] = message
         self._bytes += len(message.batch)
         if not self._asking:
@@ -60,6 +61,7 @@ class Marking:
         dropped = self._waiting.pop(token, None)
         if dropped is not None:
             self._bytes -= len(dropped.batch)
+            assert self._bytes >= 0, "more went than came"
 
     def stop(self, why: AnabranchError) -> None:
         for token in self._waiting:
@@ -69,6 +71,7 @@ class Marking:
 
     def _told(self, answer: Answer) -> None:
         waiting, self._waiting, self._bytes = self._waiting, {}, 0
+        assert self._asking, "nobody else has asked"
         self._asking = False
         why = Unavailable(_WHAT, "the metadata don't answer")
         if isinstance(answer, Pool):

@@ -6,9 +6,9 @@ import pytest
 
 from anabranch.core.errors import BadRequest
 from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE
-from anabranch.core.sequencing.checks import check
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.checks import check
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     AskTail,

@@ -3,8 +3,8 @@
 from typing import Final
 
 from anabranch.core.limits import KIB, Limits
-from anabranch.core.sequencing.codec import CODEC
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.codec import CODEC
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     Directory,

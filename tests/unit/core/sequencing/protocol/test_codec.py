@@ -11,9 +11,9 @@ from anabranch.core.bolt.protocol.codec import CODEC as BOLT
 from anabranch.core.errors import BadFrame, StaleView
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.codec import CODEC as ERWIN
-from anabranch.core.sequencing import codec as frames
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol import codec as frames
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     SEQUENCING_VERSION,
     Append,
     AppendMeta,

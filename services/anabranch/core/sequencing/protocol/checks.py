@@ -5,8 +5,8 @@ does anything with it.
 from anabranch.core.errors import BadRequest
 from anabranch.core.producers import REQUEST_EPOCH, SEQUENCE_SPACE
 from anabranch.core.records.digest import DIGEST_BYTES
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     AskTail,

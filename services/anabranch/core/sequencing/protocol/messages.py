@@ -3,7 +3,7 @@
 import msgspec
 
 from anabranch.core.errors.refused import Refused
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.types import Position
 from anabranch.core.wire.session import Cancel
 

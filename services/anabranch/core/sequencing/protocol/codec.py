@@ -10,7 +10,13 @@ from collections.abc import Sequence
 import msgspec
 
 from anabranch.core.machine import Buffer
-from anabranch.core.sequencing.messages import Append, FromSequencer, Hello, Taken, ToSequencer
+from anabranch.core.sequencing.protocol.messages import (
+    Append,
+    FromSequencer,
+    Hello,
+    Taken,
+    ToSequencer,
+)
 from anabranch.core.wire.codec import Codec
 from anabranch.core.wire.frames import (
     HEADER,

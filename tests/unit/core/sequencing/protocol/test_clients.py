@@ -3,9 +3,9 @@
 import pytest
 
 from anabranch.core.limits import KIB, Limits
-from anabranch.core.sequencing.clients import SEQUENCING
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.clients import SEQUENCING
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     SEQUENCING_VERSION,
     Append,
     AppendMeta,

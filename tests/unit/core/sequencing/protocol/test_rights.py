@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 
 from anabranch.core.rights.claims import LOGS, SEEING, Subject, Verb
-from anabranch.core.sequencing.ids import AppendId
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.ids import AppendId
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     AskTail,
@@ -18,7 +18,7 @@ from anabranch.core.sequencing.messages import (
     ToSequencer,
     Trim,
 )
-from anabranch.core.sequencing.rights import _VERBS, SequencingRights
+from anabranch.core.sequencing.protocol.rights import _VERBS, SequencingRights
 
 TICKS = Subject(LOGS, "ticks", "shop")
 RIGHTS = SequencingRights(TICKS)

@@ -2,7 +2,7 @@
 
 from anabranch.core.records.batch import peek
 from anabranch.core.records.record import Record, encode
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 
 
 def test_a_batch_names_its_append() -> None:

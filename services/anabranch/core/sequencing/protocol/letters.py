@@ -5,7 +5,7 @@ The structs are arrays on the wire: a release may only add fields at the end, wi
 
 import msgspec
 
-from anabranch.core.sequencing.ids import AppendId
+from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.state.ring import Entry
 from anabranch.core.sequencing.view import Ballot, View, ViewNumber
 from anabranch.core.wire.numbers import Bounded

@@ -7,7 +7,7 @@ from typing import Final
 
 from anabranch.core.rights.claims import SEEING, Subject, Verb
 from anabranch.core.rights.one_log import OneLogRights
-from anabranch.core.sequencing.messages import (
+from anabranch.core.sequencing.protocol.messages import (
     Append,
     AppendMeta,
     AskTail,
