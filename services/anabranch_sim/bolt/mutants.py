@@ -447,7 +447,7 @@ MUTANTS = [
     Mutant("speculation is never failed", Subscriptions, "_fail", returning(None)),
     Mutant("tokens are the same in each life", Correspondence, "begin", returning(None)),
     Mutant("copied batches change their order", Compacting, "_put", _the_last_first),
-    Mutant("extents swapped that are others by now", swapping, "_still_there", returning(True)),
+    Mutant("extents swapped that are others by now", swapping, "_difference", returning("")),
     Mutant("joined extents have the first one's set sum", swapping, "_sum", _of_the_first),
     Mutant("extents swapped a second time", state._DO, SwapExtents, _swapped_anew),
     Mutant(

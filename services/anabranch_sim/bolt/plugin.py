@@ -291,8 +291,10 @@ class BoltPlugin:
         return self._contents[place]
 
     def _sum(self, object: ObjectId, offset: int, length: int) -> int:
-        """The set sum of the batches there, computed anew."""
-        return set_sum(batch for _, batch in self._batches(object, offset, length))
+        """The set sum of the batches there, computed anew. Of an object that isn't there it is that
+        of nothing, which no extent has.
+        """
+        return set_sum(batch for _, batch in self._batches(object, offset, length) if batch)
 
     def _begin_anew(self) -> None:
         """Every process: in a group one after the other, told to end, as for an upgrade."""

@@ -66,10 +66,8 @@ def _obstacle(replica: Replica, command: SwapExtents, log: Log | None) -> str:
         return "the log is gone"
     if not _fits(command):
         return "the new extents aren't made of the old ones"
-    if not _still_there(log.index, command):
-        return "the extents are no longer as they were copied"
-    if not _same_sums(log.index, command):
-        return "what was read of the extents isn't what was committed"
+    if difference := _difference(log.index, command):
+        return difference
     if not may_move(replica, log, command.extents):
         return "another log may come to need the extents as they are"
     if not all(_is_whole(log.index, *part) for part in _parts(log.index, command)):
@@ -88,6 +86,15 @@ def _fits(command: SwapExtents) -> bool:
             return False
         since += joined.extents
     return 0 < since == len(command.extents)
+
+
+def _difference(index: Index, command: SwapExtents) -> str:
+    """Why the log's extents aren't those that were copied; empty if they are."""
+    if not _still_there(index, command):
+        return "the extents are no longer as they were copied"
+    if not _same_sums(index, command):
+        return "what was read of the extents isn't what was committed"
+    return ""
 
 
 def _still_there(index: Index, command: SwapExtents) -> bool:
