@@ -4,6 +4,7 @@ the same id.
 
 from hashlib import blake2b
 
+from anabranch.core.errors import BadRequest
 from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import Header
 from anabranch.core.records.record import GIVEN_TIMES_BITS, decode_verified
@@ -11,6 +12,8 @@ from anabranch.core.records.record import GIVEN_TIMES_BITS, decode_verified
 UNKNOWN = 0
 """What requests of versions without digests have; it matches every other digest."""
 
+REQUEST_BYTES_MAX = 64
+"""A request id is sixteen random bytes; longer ones would only fill the memory of requests."""
 DIGEST_BYTES = 8
 _TIMES = (1 << GIVEN_TIMES_BITS) - 1
 """The bits of a digest of records that are a hash of the times that were given. All are 0 where a
@@ -52,6 +55,14 @@ def named_request(identity: bytes, content: bytes) -> bytes:
     """The id of a request that a caller may repeat, and a digest of what it asks."""
     assert len(identity) == _IDENTITY_BYTES
     return identity + digest_of(content).to_bytes(DIGEST_BYTES)
+
+
+def check_request(request: bytes) -> None:
+    """Raises BadRequest if this can't be the id of a request, with a digest or without."""
+    if not 0 < len(request) <= REQUEST_BYTES_MAX:
+        what = f"a request id of {len(request)} bytes"
+        reason = f"1 to {REQUEST_BYTES_MAX} bytes, by which a repetition is known, were expected"
+        raise BadRequest(what, reason)
 
 
 def split_request(request: bytes) -> tuple[bytes, int]:

@@ -27,10 +27,7 @@ from anabranch.core.bolt.state.catalogue import ENGINES, REPLICAS_APART, SEQUENC
 from anabranch.core.errors import BadRequest, EngineNotServed, FrontNotServed, ReceiptPending
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
-from anabranch.core.records.digest import split_request
-
-REQUEST_BYTES_MAX = 64
-"""A request id is sixteen random bytes; longer ones would only fill the memory of requests."""
+from anabranch.core.records.digest import check_request, split_request
 
 Question = (
     messages.ReadCursors
@@ -97,12 +94,10 @@ class Controlling:
         request, command = inner.request, self._command(inner)
         if isinstance(message, messages.Guarded):
             command = commands.Guarded(message.scope, message.epoch, command)
-        if not 0 < len(request) <= REQUEST_BYTES_MAX:
-            reason = (
-                f"1 to {REQUEST_BYTES_MAX} bytes, by which a repetition is known, were expected"
-            )
-            what = f"a request id of {len(request)} bytes"
-            self._outbox.refuse(token, BadRequest(what, reason))
+        try:
+            check_request(request)
+        except BadRequest as error:
+            self._outbox.refuse(token, error)
             return
         wait = self._waits.begin(token)
         if wait is not None:

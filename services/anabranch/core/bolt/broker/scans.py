@@ -41,11 +41,9 @@ from anabranch.core.bolt.protocol.scans import (
 from anabranch.core.errors import AnabranchError, BadRequest, NotSealed
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import RangesSigned, SignFailed, SignRanges, Token
-from anabranch.core.records.digest import split_request
+from anabranch.core.records.digest import check_request, split_request
 from anabranch.core.types import ObjectId
 
-REQUEST_BYTES_MAX = 64
-"""A request id is sixteen random bytes; longer ones would only fill the memory of requests."""
 SECRET_BYTES = 16
 SEAL_BYTES = 8
 _ID_BITS = 62
@@ -148,12 +146,10 @@ class Scanning:
         self._answer(wait, Refused.of(event.error))
 
     def _do_once(self, token: Token, request: bytes, command: BeginPlan | EraseGarbage) -> None:
-        if not 0 < len(request) <= REQUEST_BYTES_MAX:
-            reason = (
-                f"1 to {REQUEST_BYTES_MAX} bytes, by which a repetition is known, were expected"
-            )
-            what = f"a request id of {len(request)} bytes"
-            self._outbox.refuse(token, BadRequest(what, reason))
+        try:
+            check_request(request)
+        except BadRequest as error:
+            self._outbox.refuse(token, error)
             return
         wait = self._waits.begin(token)
         if wait is not None:

@@ -20,6 +20,7 @@ from anabranch.core.bolt.protocol.commands import (
     EngineSettings,
     Receipt,
     Row,
+    check_format,
 )
 from anabranch.core.bolt.protocol.fronts import (
     ConfigureFront,
@@ -37,7 +38,6 @@ from anabranch.core.errors import (
     ReceiptExpired,
     SequenceGap,
     StaleView,
-    Unavailable,
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.sequencing.protocol.ids import AppendId
@@ -77,9 +77,7 @@ def chosen(replica: Known, command: CreateLog, name: str) -> Front | None:
 
 def made(replica: Known, settings: EngineSettings, name: str) -> Front:
     """A front with these settings; raises BadRequest if there is none."""
-    if replica.format < FRONTS_FORMAT:
-        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
-        raise Unavailable("a log with a lazy front", reason)
+    check_format(replica.format, FRONTS_FORMAT, "a log with a lazy front")
     settings = replace(settings, durability=settings.durability or DURABILITIES[0])
     if settings.durability not in DURABILITIES:
         known, given = " or ".join(DURABILITIES), settings.durability

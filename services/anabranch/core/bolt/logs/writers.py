@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from anabranch.core.bolt.logs.forest import Forest, Log, replay
 from anabranch.core.bolt.logs.marks import FORGOTTEN, Marks, PartRecord, WriterRecord
-from anabranch.core.bolt.protocol.commands import Batch, Done
+from anabranch.core.bolt.protocol.commands import Batch, Done, check_format
 from anabranch.core.bolt.protocol.marks import (
     MARKS_FORMAT,
     NO_VERSION,
@@ -35,7 +35,6 @@ from anabranch.core.errors import (
     PartGap,
     ReceiptExpired,
     TooMany,
-    Unavailable,
     WriterConflict,
 )
 from anabranch.core.errors.refused import Refused
@@ -269,9 +268,7 @@ def _unsound_parts(
 
 
 def _log(replica: Known, id: LogId, what: str) -> Log:
-    if replica.format < MARKS_FORMAT:
-        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
-        raise Unavailable(_WHAT, reason)
+    check_format(replica.format, MARKS_FORMAT, _WHAT)
     return replica.forest.find_own(id, what)
 
 

@@ -20,6 +20,7 @@ from anabranch.core.bolt.protocol.marks import (
 from anabranch.core.bolt.protocol.promotions import Promote, PromoteIf, Promotion
 from anabranch.core.bolt.protocol.receipts import Receipt
 from anabranch.core.bolt.protocol.scans import ScanCommand, ScanOutcome
+from anabranch.core.errors import Unavailable
 from anabranch.core.errors.refused import Refused
 from anabranch.core.quota import Quota
 from anabranch.core.types import (
@@ -81,6 +82,19 @@ BOLT = "bolt"
 """What clients call this engine. In commands and in the state it is the empty name."""
 FRONT = "lazy"
 """In the place of an engine's name: the lazy fronts of Bolt's own logs."""
+
+
+def check_format(known: int, needed: int, what: str) -> None:
+    """Raises Unavailable while some member that may lead doesn't know commands of this format."""
+    assert 0 <= needed <= FORMAT, "this version knows it"
+    if known < needed:
+        raise leader_is_earlier(what)
+
+
+def leader_is_earlier(what: str) -> Unavailable:
+    """Why something that came with a later format isn't to be had yet."""
+    reason = "a metadata member of an earlier version still leads: finish the upgrade first"
+    return Unavailable(what, reason)
 
 
 class CreateLog(msgspec.Struct, frozen=True, array_like=True, tag="create"):

@@ -28,10 +28,11 @@ from anabranch.core.bolt.protocol.commands import (
     EngineSettings,
     SetAppends,
     SetSettings,
+    check_format,
 )
 from anabranch.core.bolt.state import answers
 from anabranch.core.bolt.state.replica import Replica
-from anabranch.core.errors import BadRequest, OwnedByAnother, OwnsAnother, TooMany, Unavailable
+from anabranch.core.errors import BadRequest, OwnedByAnother, OwnsAnother, TooMany
 from anabranch.core.storage.black_box_address import BlackBoxAddress
 
 ENGINES = ("belfast", "erwin")
@@ -131,9 +132,7 @@ def chosen(replica: Replica, command: CreateLog, name: str) -> tuple[str, Engine
         return "", None
     if engine not in ENGINES:
         raise BadRequest(f"engine {engine!r}", f"known are {', '.join(sorted((BOLT, *ENGINES)))}")
-    if replica.format < ENGINES_FORMAT[engine]:
-        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
-        raise Unavailable(f"a log of engine {engine}", reason)
+    check_format(replica.format, ENGINES_FORMAT[engine], f"a log of engine {engine}")
     settings = _with_defaults(engine, settings or EngineSettings())
     _check(name, engine, settings)
     check_machines(replica, name, settings, nodes(engine, settings))
@@ -167,9 +166,7 @@ def set_appends(replica: Replica, command: SetAppends) -> Description:
     however often they are repeated.
     """
     log = replica.forest.find_own(command.log, "lazy appends")
-    if replica.format < fronts.SWITCH_FORMAT:
-        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
-        raise Unavailable(f"a lazy front of {log.name}", reason)
+    check_format(replica.format, fronts.SWITCH_FORMAT, f"a lazy front of {log.name}")
     if log.promotable:
         reason = "a promotable fork's records become its parent's: its appends stay direct"
         raise BadRequest(log.name, reason)

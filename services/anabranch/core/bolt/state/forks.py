@@ -19,6 +19,7 @@ from anabranch.core.bolt.protocol.commands import (
     PromoteIf,
     Promotion,
     Squash,
+    check_format,
 )
 from anabranch.core.bolt.protocol.promotions import EXPECT_FORMAT
 from anabranch.core.bolt.state import answers, catalogue, cursors, quotas
@@ -37,7 +38,6 @@ from anabranch.core.errors import (
     Promoted,
     Squashed,
     TooMany,
-    Unavailable,
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.records.set_sum import UNKNOWN
@@ -176,9 +176,7 @@ def _check_own(replica: Replica, fork: Log, expected: int) -> None:
 
     Appends that are still on their way come after this command, and are refused as promoted.
     """
-    if replica.format < EXPECT_FORMAT:
-        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
-        raise Unavailable(f"a promotion of {fork.name} with a condition", reason)
+    check_format(replica.format, EXPECT_FORMAT, f"a promotion of {fork.name} with a condition")
     if fork.index.records != expected:
         raise ForkMoved(fork.name, expected, fork.index.records)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
+from anabranch.core.bolt.protocol.commands import leader_is_earlier
 from anabranch.core.bolt.protocol.marks import MARKS_FORMAT, AppendMarked, check_mark
 from anabranch.core.bolt.protocol.queries import Answer, ListBrokers, Pool
 from anabranch.core.errors import AnabranchError, Overloaded, Unavailable
@@ -76,8 +77,7 @@ class Marking:
         why = Unavailable(_WHAT, "the metadata don't answer")
         if isinstance(answer, Pool):
             self._known = answer.format >= MARKS_FORMAT
-            reason = "a metadata member of an earlier version still leads: finish the upgrade first"
-            why = Unavailable(_WHAT, reason)
+            why = leader_is_earlier(_WHAT)
         for token, message in waiting.items():
             if self._known:
                 self._append(token, message)

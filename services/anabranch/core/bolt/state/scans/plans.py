@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.logs.lineage import slices
 from anabranch.core.bolt.logs.scan_plans import ScanPlan, plan_name
-from anabranch.core.bolt.protocol.commands import Done, LogQuota
+from anabranch.core.bolt.protocol.commands import Done, LogQuota, check_format
 from anabranch.core.bolt.protocol.queries import FoundPlan, PlanPage
 from anabranch.core.bolt.protocol.scans import (
     AS_FAR,
@@ -38,7 +38,6 @@ from anabranch.core.errors import (
     PlanOutdated,
     ReadBlocked,
     TooMany,
-    Unavailable,
 )
 from anabranch.core.types import NEVER, Milliseconds, Position
 
@@ -51,7 +50,7 @@ ERASED = "garbage was erased by request"
 
 
 def begin(replica: Replica, command: BeginPlan) -> Plan:
-    _check_format(replica)
+    check_format(replica.format, SCANS_FORMAT, "a scan plan")
     limits, plans = replica.limits, replica.plans
     log = replica.forest.find_own(command.log, "scan")
     what = f"a scan plan of {log.name}"
@@ -119,7 +118,7 @@ def lapse(replica: Replica, command: LapsePlans) -> Done:
 
 def erase(replica: Replica, command: EraseGarbage) -> Erased:
     """Somebody must be able to say that it is gone: no plan and no grace keeps it."""
-    _check_format(replica)
+    check_format(replica.format, SCANS_FORMAT, "a scan plan")
     plans = replica.plans
     ended = [*plans.live]
     for id in ended:
@@ -181,12 +180,6 @@ def holding_too_much(replica: Replica, before: Milliseconds, bytes_max: int) -> 
             break
         found.append(plan.id)
     return found
-
-
-def _check_format(replica: Replica) -> None:
-    if replica.format < SCANS_FORMAT:
-        reason = "a metadata member of an earlier version still leads: finish the upgrade first"
-        raise Unavailable("a scan plan", reason)
 
 
 def _check_lease(replica: Replica, name: str, lease_ms: Milliseconds) -> None:
