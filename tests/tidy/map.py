@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOTS = ("services", "operator")
+ROOTS = ("services", "operator", "spark-jobs")
 _SENTENCE = re.compile(r"^(.+?[.:?])(?:\s|$)", re.DOTALL)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 DIRECT_DEPENDENCIES_MAX = 12
-LOCKS = ("runtime", "build", "cluster", "dev")
+LOCKS = ("runtime", "build", "cluster", "spark", "dev")
 
 REGISTRY = re.compile(
     r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|docker\.io|ghcr\.io|quay\.io|gcr\.io"

@@ -9,6 +9,7 @@ UNIT = Path("tests/unit")
 ROOTS = {
     Path("services/anabranch"): UNIT,
     Path("operator/anabranch_operator"): UNIT / "operator",
+    Path("spark-jobs/anabranch_spark"): UNIT / "spark",
 }
 
 ELSEWHERE = {

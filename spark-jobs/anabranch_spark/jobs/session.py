@@ -1,0 +1,48 @@
+"""The Spark session of a job."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    # With the default, Python workers of a busy machine failed to sign in.
+    "spark.python.authenticate.socketTimeout": "60s",
+    "spark.python.unix.domain.socket.enabled": "true",
+    # A speculative attempt whose commit is denied counts as a failure of the write.
+    "spark.speculation": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(
+    name: str,
+    *,
+    master: str | None = None,
+    jars: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """The session that runs already, or a new one; `anabranch` is registered in it.
+
+    Without a `master`, Spark's own configuration says it, as `spark-submit` does; a program that was
+    started by itself runs on this machine.
+    """
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    from anabranch_spark import register
+
+    builder = SparkSession.builder.appName(name)
+    if master is not None or SparkConf().get("spark.master") is None:
+        builder = builder.master(master or "local[*]")
+    wanted = {**_SETTINGS, "spark.pyspark.python": sys.executable, **(settings or {})}
+    if jars:
+        wanted["spark.jars"] = ",".join(jars)
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark

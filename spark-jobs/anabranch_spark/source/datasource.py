@@ -1,0 +1,29 @@
+"""The data source `anabranch`, as Spark calls it."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+
+
+class AnabranchDataSource(DataSource):
+    """Logs and forks by name: batch and stream, reading and writing."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "anabranch"
+
+    def writer(self, schema: StructType, overwrite: bool) -> "DataSourceArrowWriter":
+        from anabranch_spark.sink.batch_writer import batch_writer
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802  # Spark calls it so
+        self, schema: StructType, overwrite: bool
+    ) -> "DataSourceStreamArrowWriter":
+        from anabranch_spark.sink.stream_writer import stream_writer
+
+        return stream_writer(self.options, schema, overwrite=overwrite)
