@@ -79,10 +79,14 @@ ERWIN = (
 )
 """Of `benchmarks.erwin`: figures of its paper, each on processes of a log."""
 
-ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST, *ERWIN)
+SPARK = ("spark-read", "spark-kafka", "spark-plan", "spark-backfill")
+"""Of `benchmarks.spark`: each starts a Spark session, or plans for one."""
+
+ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST, *ERWIN, *SPARK)
 
 
-_OF_ERWIN = "erwin-"
+_PREFIXED = ("erwin", "spark")
+"""Packages whose benchmarks bear their name."""
 
 
 def main(words: list[str]) -> int:
@@ -132,8 +136,9 @@ def _module(name: str) -> str:
     for package, names in packages:
         if name in names:
             return f"benchmarks.{package}.{name.replace('-', '_')}"
-    if name.startswith(_OF_ERWIN):
-        return f"benchmarks.erwin.{name.removeprefix(_OF_ERWIN).replace('-', '_')}"
+    for package in _PREFIXED:
+        if name.startswith(f"{package}-"):
+            return f"benchmarks.{package}.{name.removeprefix(f'{package}-').replace('-', '_')}"
     return f"benchmarks.{name.replace('-', '_')}"
 
 

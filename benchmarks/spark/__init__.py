@@ -1,0 +1,1 @@
+"""Spark over logs: what a scan costs, with all of Spark included."""

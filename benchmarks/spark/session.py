@@ -1,0 +1,83 @@
+"""A Spark session of two cores, and what all of it takes of the processor."""
+
+import os
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from anabranch_spark.jobs.session import session
+from benchmarks.report import SCRATCH
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """Of one query."""
+
+    clock_s: float
+    cpu_s: float
+    """Of the JVM and its Python workers."""
+
+
+@contextmanager
+def running(jars: Sequence[Path] = ()) -> Generator[SparkSession]:
+    """One on both cores, with room for what it caches of a plan and no more."""
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(SCRATCH / "spark"),
+        "spark.sql.warehouse.dir": str(SCRATCH / "warehouse"),
+    }
+    spark = session("benchmark", master="local[2]", jars=[*map(str, jars)], settings=settings)
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def jvm(spark: SparkSession) -> int:
+    """Its process; Python workers are children of it."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:
+        raise AssertionError("the session's JVM was started by somebody else")
+    return process.pid
+
+
+def touched(frame: DataFrame) -> int:
+    """Bytes of all keys and values: each is brought into the JVM."""
+    (found,) = frame.selectExpr("sum(length(key) + length(value))").collect()
+    total: int = found[0]
+    return total
+
+
+def cost(work: Callable[[], object]) -> Cost:
+    began, busy = time.perf_counter(), _tree_cpu_s(os.getpid())
+    work()
+    return Cost(time.perf_counter() - began, _tree_cpu_s(os.getpid()) - busy)
+
+
+def _tree_cpu_s(root: int) -> float:
+    """Of all descendants, with those that have ended and were waited for."""
+    children: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text(encoding="ascii", errors="replace")
+        except OSError:
+            continue  # it ended just now
+        fields = text.rpartition(")")[2].split()
+        pid = int(path.parent.name)
+        children.setdefault(int(fields[1]), []).append(pid)
+        ticks[pid] = sum(map(int, fields[11:15]))
+    total, waiting = 0, [*children.get(root, ())]
+    while waiting:
+        pid = waiting.pop()
+        total += ticks[pid]
+        waiting += children.get(pid, ())
+    return total / _TICKS
