@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch import aio, belfast, errors
+    from anabranch.client.bolt.scans import PlannedSlice
     from anabranch.client.bolt.sync_log import Appending, Cursor, Events, Log, Receipt
+    from anabranch.client.bolt.sync_scans import ScanPlan
     from anabranch.client.bolt.sync_writers import Writer
     from anabranch.client.bolt.writers import PartAppended
     from anabranch.client.logs import AnyLog
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from anabranch.client.sync_erwin_log import ErwinLog
     from anabranch.client.sync_speculative_log import SpeculativeLog
     from anabranch.core.bolt.protocol.marks import WriterState
+    from anabranch.core.bolt.protocol.scans import Plan
     from anabranch.core.errors import AnabranchError
     from anabranch.core.quota import Quota
     from anabranch.core.records.codecs import Codec
@@ -52,6 +55,9 @@ _HOMES = {
     "Log": "anabranch.client.bolt.sync_log",
     "Receipt": "anabranch.client.bolt.sync_log",
     "PartAppended": "anabranch.client.bolt.writers",
+    "Plan": "anabranch.core.bolt.protocol.scans",
+    "PlannedSlice": "anabranch.client.bolt.scans",
+    "ScanPlan": "anabranch.client.bolt.sync_scans",
     "Writer": "anabranch.client.bolt.sync_writers",
     "WriterState": "anabranch.core.bolt.protocol.marks",
     "Quota": "anabranch.core.quota",
@@ -84,9 +90,12 @@ __all__ = [
     "OnPromote",
     "Origin",
     "PartAppended",
+    "Plan",
+    "PlannedSlice",
     "Quota",
     "Receipt",
     "Record",
+    "ScanPlan",
     "Service",
     "Settings",
     "SpeculativeLog",

@@ -6,7 +6,11 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
+    from pyspark.sql.datasource import (
+        DataSourceArrowWriter,
+        DataSourceReader,
+        DataSourceStreamArrowWriter,
+    )
 
 
 class AnabranchDataSource(DataSource):
@@ -15,6 +19,17 @@ class AnabranchDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "anabranch"
+
+    def schema(self) -> str:
+        from anabranch_spark.options import read_options
+        from anabranch_spark.source.schema import ddl
+
+        return ddl(read_options(self.options).columns)
+
+    def reader(self, schema: StructType) -> "DataSourceReader":
+        from anabranch_spark.source.batch_reader import batch_reader
+
+        return batch_reader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceArrowWriter":
         from anabranch_spark.sink.batch_writer import batch_writer

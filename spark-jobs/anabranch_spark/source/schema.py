@@ -1,5 +1,7 @@
 """The columns of a log's records."""
 
+from collections.abc import Sequence
+
 COLUMNS = {
     "position": "bigint",
     "timestamp": "timestamp",
@@ -15,3 +17,14 @@ to, and `origin_position` the record's position there; `timestamp` is what its p
 
 LOG_COLUMN = "log"
 """The log's name: there is this column, the first, if several logs are read."""
+
+
+def available(*, several: bool) -> tuple[str, ...]:
+    """The names of all columns of a scan of one log, or of several."""
+    return (LOG_COLUMN, *COLUMNS) if several else tuple(COLUMNS)
+
+
+def ddl(columns: Sequence[str]) -> str:
+    """These columns as Spark's own language for schemas has them."""
+    types = {LOG_COLUMN: "string", **COLUMNS}
+    return ", ".join(f"{name} {types[name]}" for name in columns)

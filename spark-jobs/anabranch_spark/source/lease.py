@@ -1,0 +1,38 @@
+"""Renew a scan plan for as long as a task reads, also while Spark takes no rows from it."""
+
+import threading
+from typing import Self
+
+import anabranch
+from anabranch.errors import AnabranchError, PlanEnded
+
+RENEWALS = 4
+"""So many for each length of a lease: some may fail before the plan lapses."""
+
+
+class Renewal:
+    """A thread that renews the plan; use it with `with`."""
+
+    def __init__(self, plan: anabranch.ScanPlan, lease: float) -> None:
+        self._plan, self._lease = plan, lease
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="anabranch-lease", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        wait = 0.0  # at once: the plan may have waited long for this task
+        while not self._over.wait(wait):
+            wait = self._lease / RENEWALS
+            try:
+                self._plan.renew(self._lease, timeout=wait)
+            except PlanEnded:
+                return  # whoever signs or fetches next finds out, and plans the rest anew
+            except AnabranchError:
+                continue  # the service may be back before the lease is over

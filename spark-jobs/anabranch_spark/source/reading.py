@@ -1,0 +1,178 @@
+"""Read one part of a scan: sign, fetch ahead, verify, decode, and give record batches.
+
+Bytes that are missing or damaged are asked for once through a broker. A plan that has ended is no
+end of the part: settled positions never move, so the task plans what it hasn't read yet anew.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import pyarrow as pa
+
+import anabranch
+from anabranch import PlannedSlice, ScanPlan
+from anabranch.errors import (
+    AnabranchError,
+    BatchUnreadable,
+    CorruptBatch,
+    PlanEnded,
+    PlanOutdated,
+    RecordsDamaged,
+)
+from anabranch_spark.service import connect
+from anabranch_spark.source.columns import Rows
+from anabranch_spark.source.cuts import groups
+from anabranch_spark.source.decode import Span, Stretch, Wanted, decode
+from anabranch_spark.source.fetch import Fetcher, ObjectGone, UrlRefused
+from anabranch_spark.source.lease import Renewal
+from anabranch_spark.source.parts import Part
+from anabranch_spark.source.planning import report
+
+SIGNED_SLICES_MAX = 64
+"""Signed at a time: their URLs are used within seconds, however long the task takes."""
+SIGNED_BYTES_MAX = 64 << 20
+REPLANS_MAX = 3
+"""So often a task plans anew without having read anything in between."""
+
+
+class Get(NamedTuple):
+    """One GET, and the slices that it fetches."""
+
+    slices: Sequence[PlannedSlice]
+    offset: int
+    length: int
+    url: str
+
+
+def read_part(
+    part: Part, columns: Sequence[str], *, service: str, ask_broker: bool
+) -> Iterator[pa.RecordBatch]:
+    """The records of the part, in order."""
+    rows = Rows(part.log, columns)
+    with connect(service) as connected:
+        scan = _Scan(connected, part, rows.wanted, ask_broker=ask_broker)
+        for stretches in scan.stretches():
+            yield from rows.add(stretches)
+        yield from rows.rest()
+        scan.done()
+
+
+class _Scan:
+    """One part's way through the store."""
+
+    def __init__(
+        self, service: anabranch.Service, part: Part, wanted: Wanted, *, ask_broker: bool
+    ) -> None:
+        self._service, self._part, self._wanted = service, part, wanted
+        self._ask_broker = ask_broker
+        self._next = part.start
+        """Of what was read so far."""
+        self._asked = 0
+
+    def stretches(self) -> Iterator[list[Stretch]]:
+        """Slice by slice, planned anew where the plan ends before its scan."""
+        part = self._part
+        plan = self._service.scan_plan(part.plan)
+        slices: Iterator[PlannedSlice] = iter(part.slices)
+        idle = 0
+        while True:
+            before = self._next
+            try:
+                yield from self._planned(plan, slices)
+                return
+            except PlanEnded:
+                idle = idle + 1 if before == self._next else 0
+                if idle > REPLANS_MAX:
+                    raise
+            plan = self._planned_anew()
+            slices = (each for page in plan.pages() for each in page)
+
+    def done(self) -> None:
+        """All is read. A plan that is this task's alone needs no lease to end."""
+        if self._part.parts == 1:
+            self._service.scan_plan(self._part.plan).end()
+
+    def _planned_anew(self) -> ScanPlan:
+        part = self._part
+        report(f"{part.name}: the plan has ended; records from {self._next} on are planned anew")
+        log = self._service.log(part.plan.log, engine="bolt")
+        beyond = part.end > part.plan.settled
+        plan = log.plan_scan(self._next, part.end, speculative=beyond, lease=part.lease)
+        if beyond and plan.description.generation != part.plan.generation:
+            plan.end()
+            reason = f"a promotion has moved records from {part.plan.settled} on"
+            raise PlanOutdated(f"{part.plan.id:016x}", part.log, self._next, reason)
+        return plan
+
+    def _planned(self, plan: ScanPlan, slices: Iterator[PlannedSlice]) -> Iterator[list[Stretch]]:
+        with ExitStack() as held:
+            if plan.description.id != self._part.plan.id:
+                held.callback(plan.end)
+            held.enter_context(Renewal(plan, self._part.lease))
+            fetcher = held.enter_context(Fetcher())
+            for get, content, fault in fetcher.each(self._signed(plan, slices)):
+                if isinstance(fault, UrlRefused):
+                    # It may have lapsed while Spark took no rows.
+                    again = next(self._signed(plan, get.slices))
+                    _, content, fault = fetcher.get(again)
+                if isinstance(fault, ObjectGone):
+                    plan.renew(self._part.lease)  # PlanEnded: then nothing is wrong with the store
+                view = memoryview(content)
+                for each in get.slices:
+                    at = each.offset - get.offset
+                    if fault is None:
+                        yield self._verified(each, view[at : at + each.length])
+                    else:
+                        yield self._through_broker(each, str(fault))
+                    self._next = each.first + each.count
+
+    def _signed(self, plan: ScanPlan, slices: Iterator[PlannedSlice] | Sequence[PlannedSlice]):
+        """GETs in order, signed some at a time."""
+        for group in groups(slices, slices_max=SIGNED_SLICES_MAX, bytes_max=SIGNED_BYTES_MAX):
+            left = iter(group)
+            for place in plan.sign(group):
+                end, covered = place.offset, list[PlannedSlice]()
+                while end < place.offset + place.length:
+                    covered.append(each := next(left))
+                    end += each.length
+                yield Get(covered, place.offset, place.length, place.url)
+
+    def _verified(self, each: PlannedSlice, content: memoryview) -> list[Stretch]:
+        span = Span(
+            self._part.log, each.first, each.count, each.skip, each.origin, each.origin_first
+        )
+        try:
+            return decode(span, content, self._wanted)
+        except CorruptBatch as fault:
+            return self._through_broker(each, fault.message)
+
+    def _through_broker(self, each: PlannedSlice, reason: str) -> list[Stretch]:
+        """The records as a broker has them, which may hold them in its cache, or mend them."""
+        part, object = self._part, f"{each.object:016x}"
+        damaged = RecordsDamaged(part.log, each.first, each.first + each.count, object, reason)
+        if not self._ask_broker:
+            raise damaged
+        self._asked += 1
+        report(
+            f"asked-broker {self._asked}: records {each.first} to {each.first + each.count - 1} of "
+            f"{part.log}, object {object}: {reason}"
+        )
+        found: list[Stretch] = []
+        following = each.first
+        try:
+            log = self._service.log(part.plan.log, engine="bolt")
+            for batch in log.read_batches(each.first, each.count):
+                run = batch.run
+                span = Span(
+                    part.log, batch.first, batch.count, run.skip, run.origin_log, run.origin_first
+                )
+                found += decode(span, batch.raw, self._wanted)
+                following = batch.first + batch.count
+        except BatchUnreadable:
+            raise
+        except AnabranchError as fault:
+            raise damaged from fault
+        if following != each.first + each.count:
+            raise damaged
+        return found
