@@ -69,7 +69,8 @@ class Shards:
         a shard hasn't said so since the last configuration was journaled.
 
         Pushes of different fences may name different shards for one position. Below the base of
-        the last one they agree.
+        the last one they agree, and below that of the last view: what is ordered when a view ends,
+        all shards hold.
         """
         letters = [self._primary(setup, now) for setup in self._plan.shards]
         if None in letters or not letters:
@@ -79,8 +80,9 @@ class Shards:
             return None  # it was written before nobody ordered any more
         stable = max(letter.stable for letter in known)
         last = max(known, key=lambda letter: (letter.fence, letter.base))
-        # A primary that was restarted has forgotten the base; below what is stable all agree, too.
-        agreed = max(last.base, stable)
+        # A primary that was restarted has forgotten its fence's base, and how much was stable.
+        view = self._plan.configuration.view
+        agreed = max(last.base, stable, view.base if view is not None else 0)
         held = [
             letter.held if letter.fence == last.fence else min(letter.held, agreed)
             for letter in known

@@ -43,6 +43,10 @@ class Order:
         """Rows of this fence that came before those in front of them."""
         self._replaced: list[_Replaced] = []
         """By fences of which nothing is stable: a shard may not have heard of them."""
+        self._lost: list[Row] = []
+        """Rows that the log went on without after a loss. Until a leader pushes, shards may hold
+        them still, and a view that goes on in place of one that nobody started may keep them.
+        """
 
     @property
     def end(self) -> Position:
@@ -52,6 +56,7 @@ class Order:
         """A leader pushes these rows, to whichever shard."""
         if push.fence < self.fence:
             return
+        self._lost.clear()
         if push.fence > self.fence:
             self._begin(push)
         elif push.base < self.base:  # with a shard that was added since, it begins further on
@@ -85,6 +90,8 @@ class Order:
         """All that ordered was lost. The log goes on at `base` with what shards hold, and `fence`
         is the number of the last fence that one of them has taken: later ones replaced nothing.
         """
+        for row in self._lost:
+            self._append(row)
         while self._replaced and self.fence.number > fence:
             before = self._replaced.pop()
             self._cut(self.base)
@@ -93,7 +100,7 @@ class Order:
             self.fence, self.base = before.fence, before.base
         if base > self.end:
             self._violated("E4", f"the log goes on at {base}, rows end at {self.end}")
-        self._cut(base)
+        self._lost = self._cut(base)
 
     def between(self, start: Position, end: Position) -> list[Row]:
         """The rows that have a position from `start` up to and without `end`."""

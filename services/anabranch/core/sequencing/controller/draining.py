@@ -54,10 +54,12 @@ class Draining:
     def begin(self) -> None:
         if self.begun or self._leaving:
             return
+        if self._hands_over:
+            # A sequencer that isn't needed says so as well: no view may take it in any more.
+            self._replica.leave()
         if self._hands_over and self._is_needed():
             self._leaving = True
             self._alarms.after(self._limits.handover_ms, self._finish)
-            self._replica.leave()
         else:
             self._finish()
 

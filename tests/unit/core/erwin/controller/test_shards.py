@@ -37,7 +37,7 @@ def primary(shard: str, *, fence: Fence, base: int, held: int, stable: int) -> S
     )
 
 
-def held(*primaries: ShardPresent) -> int | None:
+def held(*primaries: ShardPresent, view: View | None = None) -> int | None:
     limits, delays = Limits(), Delays()
     setups = tuple(
         ShardSetup(
@@ -52,7 +52,7 @@ def held(*primaries: ShardPresent) -> int | None:
         for number, each in enumerate(primaries)
     )
     configuration = Configuration(
-        version=1, term=1, mode=Mode.M, fsync=False, view=None, shards=setups, sequencers=()
+        version=1, term=1, mode=Mode.M, fsync=False, view=view, shards=setups, sequencers=()
     )
     plan = Plan(configuration, 1, limits, ControllerCounters())
     contacts = Contacts[ShardPresent](limits, delays)
@@ -76,6 +76,14 @@ def test_a_primary_that_has_forgotten_the_base_holds_what_is_stable() -> None:
     behind = primary("a", fence=OLD, base=0, held=8, stable=5)
     restarted = primary("b", fence=NEW, base=0, held=18, stable=5)
     assert held(behind, restarted) == 5
+
+
+def test_shards_agree_below_the_base_of_the_last_view() -> None:
+    """All primaries were restarted, and none has written down how much was stable by then."""
+    view = View(ballot=Ballot(2, 1), members=(Member("s", 1),), leader="s", base=5)
+    behind = primary("a", fence=OLD, base=0, held=5, stable=2)
+    restarted = primary("b", fence=NEW, base=0, held=7, stable=1)
+    assert held(behind, restarted, view=view) == 5
 
 
 @pytest.mark.parametrize("waiting", [0, 1])

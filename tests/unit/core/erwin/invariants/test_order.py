@@ -92,6 +92,20 @@ def test_a_lost_fence_of_which_something_is_stable_was_taken_by_all_shards() -> 
     assert broken == []
 
 
+def test_a_view_that_nobody_started_cuts_nothing() -> None:
+    """The one that goes on in its place may keep what shards still hold."""
+    made, broken = order()
+    made.push(push(row(1, 0, 2), row(2, 2)))
+    made.lose(Fence(1, 1).number, 2)
+    made.lose(Fence(1, 1).number, 3)
+    assert made.rows == [row(1, 0, 2), row(2, 2)]
+    made.lose(Fence(1, 1).number, 2)
+    made.push(push(row(3, 2), view=2, base=2))
+    made.lose(Fence(2, 1).number, 3)
+    assert made.rows == [row(1, 0, 2), row(3, 2)], "a leader has put another row there"
+    assert broken == []
+
+
 def test_an_append_has_one_final_row() -> None:
     made, broken = order()
     made.push(push(row(1, 0), row(1, 1)))

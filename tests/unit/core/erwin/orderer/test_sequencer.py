@@ -437,6 +437,18 @@ def test_a_process_that_ends_serves_until_the_log_goes_on_without_it() -> None:
     assert cluster.machines["a"].rested
 
 
+def test_a_process_that_ends_says_so_also_if_the_log_goes_on_without_it() -> None:
+    """It may still have records to order, and mustn't be taken into another view meanwhile."""
+    cluster = Cluster("a", "b", "c", hands_over=True)
+    cluster.run()
+    cluster.change(1, "a", "b", "c")
+    cluster.change(2, "b", "c", source="b")
+    cluster.said.clear()
+    cluster.step("a", Drain())
+    cluster.run()
+    assert [each.leaving for each in cluster.said if isinstance(each, Present)] == [True]
+
+
 def test_a_process_that_ends_waits_for_the_others_only_so_long() -> None:
     cluster = Cluster("a", "b", hands_over=True)
     cluster.run()

@@ -58,6 +58,17 @@ def test_a_leader_of_an_earlier_version_gets_no_marks_and_is_asked_again(
         assert stage.codes() == [(token, "unavailable")]
 
 
+def test_a_first_marked_append_is_taken_however_large(stage_of: Any, props: Any) -> None:
+    """Else nobody would ask what the leader knows, and all like it would be refused for ever."""
+    stage = stage_of(log_queue_bytes_max=100)
+    for token in (1, 2):
+        send(stage, props, token, token - 1, bytes(200))
+    assert stage.codes() == [(2, "overloaded")]
+    stage.answer(KNOWS, ListBrokers)
+    stage.turn()
+    assert stage.puts
+
+
 def test_a_batch_that_was_there_is_answered_as_such_and_counted(stage: Any, props: Any) -> None:
     for token in (1, 2):
         send(stage, props, token, token - 1)
