@@ -45,7 +45,8 @@ class Marking:
         if self._known:
             self._append(token, message)
             return
-        if self._bytes + len(message.batch) > self._limits.log_queue_bytes_max:
+        # A batch by itself may be larger than what waits, as with appends that have no mark.
+        if self._bytes and self._bytes + len(message.batch) > self._limits.log_queue_bytes_max:
             limit = self._limits.log_queue_bytes_max
             what = "bytes of marked appends that wait for the metadata"
             self._outbox.refuse(token, Overloaded(what, limit, "log_queue_bytes_max"))

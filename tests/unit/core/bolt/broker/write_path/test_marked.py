@@ -121,6 +121,18 @@ def test_what_waits_for_the_leader_is_bounded_and_refused_when_the_broker_ends(
     assert stage.codes() == [(1, "broker-draining")]
 
 
+def test_a_first_batch_waits_for_the_leader_however_large_it_is(
+    stage_of: Callable[..., Any], props: Any
+) -> None:
+    """Refused, it would be so for ever: nothing else makes the broker ask."""
+    stage = stage_of(log_queue_bytes_max=100)
+    send(stage, props, 1, value=bytes(1_000))
+    assert stage.codes() == []
+    stage.answer(KNOWS, ListBrokers)
+    stage.turn()
+    assert stage.puts
+
+
 def test_a_broker_that_was_replaced_answers_those_that_wait(stage: Any, props: Any) -> None:
     send(stage, props, 1)
     stage.append(2)
