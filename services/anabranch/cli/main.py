@@ -79,6 +79,12 @@ SECTIONS: dict[str, Section] = {
             "Look at the nodes of an Erwin log, and open and close its shards.",
         ),
     },
+    "Jobs": {
+        "spark": (
+            "spark:spark",
+            "Run the jobs that read and write logs on Spark.",
+        ),
+    },
     "Operation": {
         "brokers": (
             "commands.brokers:brokers",

@@ -117,6 +117,14 @@ def _counted_at_the_end(original: Function) -> Function:
     return passed
 
 
+def _one_less(original: Function) -> Function:
+    def passed(log: Any, judged: Any, now: int) -> Any:
+        read = judged.own_records
+        return original(log, replace(judged, own_records=max(0, read - 1) if read else read), now)
+
+    return passed
+
+
 def _approved(original: Function) -> Function:
     def judge(world: World, fork: Fork, *more: Any) -> Any:
         spec = replace(fork.spec, approved=True)
@@ -178,6 +186,7 @@ MUTANTS = [
         Mutant("and the log service lets it", bolt_forks, "_check_own", returning(None)),
     ),
     Mutant("a gate's records are counted at its end", gates, "_passed", _counted_at_the_end),
+    Mutant("a gate's last record doesn't count", gates, "_passed", _one_less),
     Mutant("approval isn't asked for", forks, "judge", _approved),
     Mutant("promoted without a wish", forks, "judge", _wished),
     Mutant(

@@ -26,6 +26,9 @@ POOL = Ref(names.POOL, HOME, "demo")
 MEMBERS = Ref("StatefulSet", HOME, "demo-metadata")
 _ASKS_AGAIN: Nanoseconds = 5 * SECOND
 _ASKS_MAX = 40
+_FILLED = 0.6
+"""So many forks that are declared for a gate have records before anybody wishes that it judges."""
+_FILLS_MAX = 30
 _OLD = 0.15
 """So many resources have the finalizer that earlier versions of the operator put on them."""
 _JOB: dict[str, Any] = {
@@ -156,16 +159,33 @@ class Users:
     def _declare_gated_fork(self) -> None:
         """A log of its own, and a fork of it that is promoted as soon as a gate has judged it."""
         rng, number = self.rng, self.rng.randrange(6)
+        filled = rng.random() < _FILLED
         parent = Ref(names.LOG, HOME, f"parent-{number}")
         self._declare(parent, {"deletionPolicy": "Delete"})
         spec: dict[str, Any] = {
             "parent": {"kind": names.LOG, "name": parent.name},
             "promotable": True,
             "promotion": self._gated_promotion(rng.choice(("Gate", "Approval"))),
-            "state": "Promoted",
             "approved": rng.random() < 0.5,
+            **({} if filled else {"state": "Promoted"}),
         }
-        self._declare(Ref(names.FORK, HOME, f"gated-{number}"), spec)
+        fork = Ref(names.FORK, HOME, f"gated-{number}")
+        self._declare(fork, spec)
+        made = self.kube.get(fork)
+        if filled and made is not None:
+            self._fill(fork, made.uid, _FILLS_MAX)
+
+    def _fill(self, ref: Ref, uid: str, tries: int) -> None:
+        """Append to a fork once it is there, then wish for its promotion."""
+        fork = self.kube.get(ref)
+        if fork is None or fork.uid != uid or fork.deleting or not tries:
+            return
+        log = self.invariants.log_of(uid)
+        if log is not None and any(each.id == log for each in self.plane.service.owned()):
+            self.plane.append(log, self.rng.randrange(1, 5))
+            self._edit(ref, state="Promoted")
+        else:
+            self.world.after(2 * SECOND, partial(self._fill, ref, uid, tries - 1))
 
     def _promotion(self) -> dict[str, Any]:
         policy = self.rng.choice(("Manual", "Gate", "Approval", "Approval"))

@@ -32,7 +32,7 @@ def test_the_reference_lists_every_code_that_only_http_has(page: str) -> None:
         and issubclass(kind, AnabranchError)
         and kind.__module__ == refusals.__name__
     }
-    assert len(own) == 11
+    assert len(own) == 12
     assert own == set(re.findall(r"^\| `[a-z-]+` \| \d{3} \|", page, re.MULTILINE))
 
 
@@ -41,6 +41,9 @@ def test_the_reference_names_every_field_and_parameter(shared: Any, page: str) -
         for operation in methods.values():
             for parameter in operation.get("parameters", []):
                 assert parameter["name"] in page
-    for body in ("NewLog", "NewFork", "Squashing", "Trimming", "CursorMove", "Redeeming"):
-        for field in shared.openapi["components"]["schemas"][body]["properties"]:
+    schemas = shared.openapi["components"]["schemas"]
+    made = ("NewLog", "NewFork", "NewPlan", "Renewal", "Signing", "SliceIn", "Completing")
+    changed = ("Promoting", "Squashing", "Trimming", "CursorMove", "Redeeming")
+    for body in (*made, *changed):
+        for field in schemas[body]["properties"]:
             assert f"`{field}`" in page, field

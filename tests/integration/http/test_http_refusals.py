@@ -32,6 +32,8 @@ NUMBERS = (
     "\0",
 )
 TEXTS = ("\0", "a b", "%", "💥", "x" * 2_000, "'; --", "../..")
+PLAN = "1-0123456789abcdef"
+SLICE = {"object": "here/data/00000001/0000000000001", "offset": 0, "length": 1, "seal": "0" * 16}
 JUNK = (None, True, -1, 1.5, 1e300, 1 << 53, 10**30, "", "x", "\0", [], {}, [[]], {"a": 1})
 
 
@@ -89,7 +91,7 @@ def _is_number(parameter: dict[str, Any]) -> bool:
 def _ask(
     client: httpx.Client, method: str, path: str, log: str, parameter: dict[str, Any], value: str
 ) -> httpx.Response:
-    names = {"log": log, "other": log, "cursor": "c"}
+    names = {"log": log, "other": log, "cursor": "c", "plan": PLAN, "writer": "w"}
     query: dict[str, str] = {"at": "0"} if path.endswith("/positions") else {}
     headers = {"Deadline-Ms": "10000"}
     match parameter["in"]:
@@ -119,6 +121,7 @@ def test_bad_input_in_any_field_is_the_callers_mistake(shared: Any) -> None:
     tried = 0
     for method, path, schema in _bodies(shared.openapi, schemas):
         address = path.replace("{log}", log).replace("{cursor}", "c")
+        address = address.replace("{plan}", PLAN).replace("{writer}", "w")
         for body in _broken(schema, schemas):
             content = json.dumps(body).encode()
             answer = shared.client.request(method, address, content=content, headers=JSON)
@@ -154,11 +157,20 @@ def _bodies(
 def _broken(schema: dict[str, Any], schemas: dict[str, Any]) -> Iterator[dict[str, Any]]:
     valid: dict[str, Any] = {"name": "f", "before": 0, "position": 0, "receipt": "1.0.0"}
     valid["records"] = [{"value": "x"}]
+    valid |= {"slices": [SLICE], "version": 1, "parts": {}}
     known = {name: valid[name] for name in schema["properties"] if name in valid}
     for name in schema["properties"]:
         for junk in JUNK:
             yield {**known, name: junk}
     yield {**known, "unheard-of": 1}
+    if "slices" in known:
+        for name in schemas["SliceIn"]["properties"]:
+            for junk in JUNK:
+                yield {"slices": [{**SLICE, name: junk}]}
+    if "parts" in known:
+        for junk in JUNK:
+            yield {**known, "parts": {"0": junk}}
+            yield {**known, "parts": {str(junk): 1}}
     if "records" in known:
         for name in schemas["RecordIn"]["properties"]:
             for junk in JUNK:

@@ -43,7 +43,7 @@ def test_the_list_of_commands_says_what_each_command_says() -> None:
 
 def test_every_command_prints_json_if_asked() -> None:
     processes = {("metadata",), ("broker",), ("gateway",), ("sequencer",), ("shard",)}
-    silent = {("up",), ("demo",), ("completion",), *processes}
+    silent = {("up",), ("demo",), ("completion",), ("spark",), *processes}
     without = {
         path
         for path, command in leaves(cli)

@@ -55,5 +55,9 @@ WORDS = {
     "wrong-engine/cursor": _NO_SUCH + "cursors" + _BOLT_ONLY,
     "wrong-engine/fork": _NO_SUCH + "forks" + _BOLT_ONLY,
     "wrong-engine/look-up by time": _NO_SUCH + "positions by time" + _BOLT_ONLY,
+    "wrong-engine/scan": _NO_SUCH + "scan plans" + _BOLT_ONLY,
     "wrong-engine/set sum": _NO_SUCH + "set sums" + _BOLT_ONLY,
+    "wrong-engine/version to complete": _NO_SUCH + "writers" + _BOLT_ONLY,
+    "wrong-engine/writer mark": _NO_SUCH + "writers" + _BOLT_ONLY,
+    "wrong-engine/writer to release": _NO_SUCH + "writers" + _BOLT_ONLY,
 }

@@ -16,6 +16,7 @@ from anabranch.apps.http import appends, forks, logs, problems, reads, records, 
 from anabranch.apps.http.backend import Backend, Seated
 from anabranch.apps.http.context import Front, FrontSettings
 from anabranch.apps.http.entry import Door
+from anabranch.apps.http.jobs import plans, writers
 from anabranch.apps.up import Embedded
 from anabranch.core.errors import AnabranchError
 from anabranch.ports import Authority
@@ -32,6 +33,8 @@ _TAGS = [
     {"name": "logs", "description": "Create, find, compare, delete."},
     {"name": "forks", "description": "Fork, promote, squash, trim, redeem receipts."},
     {"name": "cursors", "description": "Positions that a log keeps for its readers."},
+    {"name": "scans", "description": "Where records lie in the object store, and URLs for them."},
+    {"name": "writers", "description": "Programs whose marked appends are done once."},
     {"name": "system", "description": "What the server says of itself."},
 ]
 _ROUTERS = (
@@ -41,6 +44,8 @@ _ROUTERS = (
     logs.router,
     forks.router,
     forks.cursors,
+    plans.router,
+    writers.router,
     system.router,
 )
 """They are tried in this order, which costs: the busiest come first."""

@@ -6,22 +6,31 @@ from typing import Annotated, Any, NamedTuple
 from urllib.parse import unquote, unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from pydantic import Field
 
 from anabranch.apps.http import entry, records
 from anabranch.apps.http.calls import KEY, Ask, Once, OnlyOnce
+from anabranch.apps.http.jobs.marked import (
+    MarkedAppended,
+    append_marked,
+    marked_status,
+    writer_mark,
+)
 from anabranch.apps.http.logs import Name
-from anabranch.apps.http.models import WAIT_MS_MAX, ResponseModel
+from anabranch.apps.http.models import WAIT_MS_MAX
 from anabranch.apps.http.nodes import SHARD_CHARS_MAX, append_at_nodes, taken_by_nodes
 from anabranch.apps.http.problems import OF_LOG, ON_CHANGE
 from anabranch.client.engines import BELFAST
 from anabranch.core.bolt.logs.forest import SEPARATOR
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.marks import WriterMark
 from anabranch.core.errors import (
     AppendBlocked,
     BadRequest,
     BatchTooLarge,
     LazyAppendsOnly,
+    NoWriterMarks,
+    PartDiffers,
+    PartGap,
     QuotaExceeded,
     RecordTooLarge,
     RecordVoided,
@@ -30,9 +39,11 @@ from anabranch.core.errors import (
     ShardAway,
     ShardFailed,
     ShardLeft,
+    TooMany,
     TooManyHeaders,
     UnknownLog,
     UnknownShard,
+    WriterConflict,
 )
 from anabranch.core.producers import REQUEST_EPOCH, request_identity
 from anabranch.core.records.record import Record, encode
@@ -43,23 +54,13 @@ _INT31_END, _INT63_END = 1 << 31, 1 << 63
 router = APIRouter(tags=["records"])
 
 
-class Appended(ResponseModel):
-    """Durable. The records follow each other from `position` on, in a Belfast log with others'
-    between them.
-    """
-
-    log: str
-    count: int
-    position: int | None = Field(
-        description="Of the first record; null while an undecided promotable fork may move it, and "
-        "where the order is bound later: of Erwin logs and lazy appends, unless `sync` waits."
-    )
-    receipt: str | None = Field(description="Redeemed for the position after the decision.")
-
-
 _RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": MarkedAppended,
+        "description": "Nothing was appended now: the log had this batch of the writer",
+    },
     202: {
-        "model": Appended,
+        "model": records.Appended,
         "description": "Appended, its position withheld while a promotable fork is undecided, or "
         "not bound yet",
     },
@@ -78,6 +79,11 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
         | ShardFailed("shard-1")
         | ShardLeft("shard-1")
         | RecordVoided("shard-1")
+        | PartGap("orders", "query-7f3c", 3, 0, 1, 2)
+        | PartDiffers("orders", "query-7f3c", 3, 0, 1, "it was appended with other records")
+        | WriterConflict("orders", "query-7f3c", 3, "its part 0 was begun in orders")
+        | NoWriterMarks("ticks", "it is a log of the belfast engine")
+        | TooMany("writers of orders", 1_000, "writers_per_log_max")
     ).documented,
 }
 _BODY: dict[str, Any] = {
@@ -198,15 +204,21 @@ async def append_records(
     once: OnlyOnce,
     sender: Annotated[Producer, Depends(producer)],
     chosen: Annotated[Choices, Depends(choices)],
-) -> Appended:
+    mark: Annotated[WriterMark | None, Depends(writer_mark)],
+) -> MarkedAppended | records.Appended:
     objects_max = ask.front.limits.batch_records_max
     media, body = request.headers.get("content-type", ""), await request.body()
     found = _records(media, body, _key(request) if chosen.key else None, objects_max)
+    if mark is not None:
+        _check_marked(sender, chosen)
+        appended = await append_marked(ask, name, found, mark, chosen.wait_ms)
+        response.status_code = marked_status(appended)
+        return appended
     log = await _known(ask, name)
     if log is not None and taken_by_nodes(log):
         _check_offered(log, sender, chosen, once)
         first = await append_at_nodes(ask, log, found, once.key, chosen.shard, sync=chosen.sync)
-        appended = Appended(
+        appended = records.Appended(
             log=log.name, count=len(found), position=first.position, receipt=first.receipt
         )
     else:
@@ -219,7 +231,7 @@ async def append_records(
             now=time.time_ns() // MS,
         )
         done = await ask.append(name, once, batch, chosen.wait_ms, numbered=sender.named)
-        appended = Appended(
+        appended = records.Appended(
             log=name.replace("@", SEPARATOR, 1),
             count=len(found),
             position=done.position if done.receipt is None else None,
@@ -228,6 +240,14 @@ async def append_records(
     if appended.position is None:
         response.status_code = HTTPStatus.ACCEPTED
     return appended
+
+
+def _check_marked(sender: Producer, chosen: Choices) -> None:
+    """Raise if the append asks for what appends with marks don't have."""
+    if sender.named:
+        reason = f"it takes the place of {KEY} and Producer-Id: send one of them"
+        raise BadRequest("query.writer", reason)
+    _check_no_shard(chosen)
 
 
 async def _known(ask: Ask, name: str) -> Description | None:

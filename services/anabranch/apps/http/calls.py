@@ -18,7 +18,9 @@ from anabranch.apps.http.problems import REQUEST_ID
 from anabranch.apps.http.refusals import ClientGone
 from anabranch.client.bolt.refusals import hold_ms
 from anabranch.client.logs import AsyncLog
+from anabranch.core.bolt.protocol.clients import BOLT
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.marks import AlreadyAppended, AppendMarked, WriterMark
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Appended,
@@ -28,7 +30,6 @@ from anabranch.core.bolt.protocol.messages import (
     changes,
     doubles,
 )
-from anabranch.core.bolt.protocol.messages import Once as Changing
 from anabranch.core.bolt.protocol.queries import At
 from anabranch.core.bolt.protocol.rights import needs
 from anabranch.core.budget import STRANGERS
@@ -51,7 +52,7 @@ DEADLINE_MS_MAX = 600_000
 KEY = "Idempotency-Key"
 WITH_KEY = f"repeat it with the same {KEY}, under which it is done once"
 WITHOUT_KEY = f"look at the log before you repeat it. With an {KEY} it can be repeated blindly"
-AGAIN = "repeat it: what was done then isn't done twice"
+AGAIN = "repeat it, which does no harm"
 _NAMES_MAX = 4_096
 _CLIENT_GRACE_MS = 1_000
 """How much later than it should a client's answer may come that says why there is none."""
@@ -86,7 +87,7 @@ class Asking:
     ) -> A:
         """The answer; a wait that was asked for is no part of the deadline."""
         await self.permitted(message)
-        if isinstance(message, Changing):
+        if type(message) in BOLT.commands:
             self.count_command()
         return await self._told(message, kind, what, wait_ms)
 
@@ -188,6 +189,18 @@ class Asking:
             return await self._in_time(answer, what, extra_ms)
         except (DeadlineExceeded, OutcomeUnknown) as late:
             raise self._late(late, message(log.id, log.kind), what, extra_ms) from None
+
+    async def append_marked(
+        self, name: str, batch: bytes, mark: WriterMark, wait_ms: Milliseconds | None
+    ) -> Appended | AlreadyAppended:
+        """A batch that is in the log once, whoever sends it: `batch` was encoded as `retried`."""
+        log = await self.log(name)
+        left_ms, extra_ms = self._left_ms, wait_ms or 0
+        held_ms = hold_ms(left_ms, self._deadline_ms) if wait_ms is None else wait_ms
+        message = AppendMarked(log.id, batch, mark, held_ms)
+        answer = await self.call(message, object, f"append to {name}", extra_ms)
+        assert isinstance(answer, Appended | AlreadyAppended), "nothing else answers an append"
+        return answer
 
     async def appended(self, log: Description, appends: Coroutine[Any, Any, A]) -> A:
         """A batch that a client of the log appends."""

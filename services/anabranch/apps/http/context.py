@@ -23,6 +23,9 @@ class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
     control_bytes_max: int = 64 * KIB
     """The body of a request that carries no records."""
 
+    lists_bytes_max: int = 512 * KIB
+    """The body of a request that carries a list: slices to sign, or a version's parts."""
+
     body_ms: int = 30_000
     """How long a request's body may take to arrive."""
 

@@ -26,6 +26,8 @@ from anabranch.shell.telemetry.http_meter import NO_ROUTE
 JSON, NDJSON, BYTES = "application/json", "application/x-ndjson", "application/octet-stream"
 RECORDS = "/records"
 """What paths end in that take records, and so larger bodies and more media types."""
+LISTS = ("/signatures", "/complete")
+"""What paths end in that take lists, and so larger bodies."""
 
 SHOWN = "shown"
 """Where a request's scope keeps what it was let in by."""
@@ -151,8 +153,11 @@ class Door:
         limits, settings = self.front.limits, self.front.settings
         _check_media(path, headers)
         # JSON and base64 make records larger; what they hold is measured again as a batch.
-        large = path.endswith(RECORDS)
-        limit = 2 * limits.batch_bytes_max if large else settings.control_bytes_max
+        if path.endswith(RECORDS):
+            limit = 2 * limits.batch_bytes_max
+        else:
+            many = path.endswith(LISTS)
+            limit = settings.lists_bytes_max if many else settings.control_bytes_max
         declared = headers.get("content-length", "0")
         if int(declared) > limit:
             raise BodyTooLarge(path, int(declared), limit)

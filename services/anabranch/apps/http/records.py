@@ -44,7 +44,7 @@ _SIGN = {
 }
 
 
-_AS_READ = "May stand there as it was read, and isn't used."
+AS_READ = "May stand there as it was read, and isn't used."
 
 
 class HeaderIn(RequestModel):
@@ -58,9 +58,9 @@ class RecordIn(RequestModel):
     headers: tuple[HeaderIn, ...] = ()
     timestamp: Moment | None = Field(None, description="By default when it is appended.")
     encoding: Encoding = Field(Encoding.TEXT, description="Of value, key and header values.")
-    position: Any = Field(None, description=_AS_READ)
-    origin: Any = Field(None, description=_AS_READ)
-    id: Any = Field(None, description=_AS_READ)
+    position: Any = Field(None, description=AS_READ)
+    origin: Any = Field(None, description=AS_READ)
+    id: Any = Field(None, description=AS_READ)
 
     def record(self) -> Record:
         encoding = self.encoding
@@ -104,6 +104,20 @@ class RecordOut(ResponseModel):
 
 class Delivery(RecordOut):
     speculative: bool = Field(description="True if it is yet to be confirmed or failed.")
+
+
+class Appended(ResponseModel):
+    """Durable. The records follow each other from `position` on, in a Belfast log with others'
+    between them.
+    """
+
+    log: str
+    count: int
+    position: int | None = Field(
+        description="Of the first record; null while an undecided promotable fork may move it, and "
+        "where the order is bound later: of Erwin logs and lazy appends, unless `sync` waits."
+    )
+    receipt: str | None = Field(description="Redeemed for the position after the decision.")
 
 
 class Sized(NamedTuple):

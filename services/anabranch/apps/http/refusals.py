@@ -105,6 +105,18 @@ class UnknownCursor(Mistake):
         super().__init__(log=log, cursor=cursor)
 
 
+class UnknownWriter(Mistake):
+    code = "unknown-writer"
+    status = 404
+    says = (
+        "{log} itself remembers no writer {writer}: GET /v1/logs/{log}/writers lists those that it "
+        "does, and a log above it may know more"
+    )
+
+    def __init__(self, log: str, writer: str) -> None:
+        super().__init__(log=log, writer=writer)
+
+
 class ClientGone(Retry):
     """Said to nobody: whoever asked has hung up."""
 

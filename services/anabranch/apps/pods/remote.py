@@ -15,6 +15,7 @@ from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.subscription import News, Subscription, size_of
 from anabranch.client.logs import AsyncLog
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.marks import AppendMarked
 from anabranch.core.bolt.protocol.messages import (
     Appended,
     ClientMessage,
@@ -92,6 +93,9 @@ class Remote:
     async def call(
         self, message: ClientMessage, what: str, timeout_ms: Milliseconds, wait_ms: Milliseconds
     ) -> ServerMessage:
+        if isinstance(message, AppendMarked):
+            # A broker hangs up on who sends a frame that is too large: the batch is known here.
+            check(message.batch, self._limits_there, "of this append")
         call = Call(message, what, timeout_ms, wait_ms, patient=False)
         self._link.put(call)
         answer = await self._link.answered(call, object)

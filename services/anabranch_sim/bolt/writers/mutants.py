@@ -40,7 +40,23 @@ def _forgotten(original: Function) -> Function:
     return complete
 
 
+def _left_behind(original: Function) -> Function:
+    def promote(replica: Replica, parent: Log, fork: Log) -> None:
+        fork.marks = None
+
+    return promote
+
+
+def _own_only(original: Function) -> Function:
+    def known_in(log: Log, name: str) -> Any:
+        return (each for each in original(log, name) if each[0] is log)
+
+    return known_in
+
+
 WRITER_MUTANTS = [
     Mutant("each attempt begins its part anew", writers, "find", _begun_anew),
     Mutant("a complete version is forgotten", state._DO, CompleteVersion, _forgotten),
+    Mutant("a promotion leaves the fork's marks behind", writers, "promote", _left_behind),
+    Mutant("a fork knows its own writers only", writers, "_known_in", _own_only),
 ]

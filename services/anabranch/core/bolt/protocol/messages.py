@@ -28,7 +28,14 @@ from anabranch.core.bolt.protocol.queries import (
     Pool,
     Settled,
 )
-from anabranch.core.bolt.protocol.scans import ScanAnswer, ScanRequest
+from anabranch.core.bolt.protocol.scans import (
+    EndPlan,
+    EraseGarbage,
+    PlanScan,
+    RenewPlan,
+    ScanAnswer,
+    ScanRequest,
+)
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Buffer
@@ -413,9 +420,14 @@ Control = (
 ClientMessage = Append | Control
 
 
+_CHANGING = (
+    Append | AppendMarked | Once | Guarded | Order | PlanScan | RenewPlan | EndPlan | EraseGarbage
+)
+
+
 def changes(message: ClientMessage) -> bool:
     """Does it do anything but read?"""
-    return isinstance(message, Append | Once | Guarded | Order)
+    return isinstance(message, _CHANGING)
 
 
 def doubles(message: ClientMessage) -> bool:

@@ -17,9 +17,25 @@ from anabranch.core.bolt.protocol.commands import (
     bare,
     decode_group,
 )
-from anabranch.core.bolt.protocol.messages import Append, Fork, doubles
+from anabranch.core.bolt.protocol.marks import (
+    AppendMarked,
+    CompleteVersion,
+    ReadWriters,
+    WriterMark,
+)
+from anabranch.core.bolt.protocol.messages import Append, Describe, Fork, Read, changes, doubles
 from anabranch.core.bolt.protocol.messages import Guarded as AskGuarded
 from anabranch.core.bolt.protocol.messages import Trim as AskTrim
+from anabranch.core.bolt.protocol.scans import (
+    EndPlan,
+    EraseGarbage,
+    ListPlans,
+    PlanId,
+    PlanScan,
+    ReadPlan,
+    RenewPlan,
+    SignScan,
+)
 from anabranch.core.errors import BadRequest
 from anabranch.core.records.record import Record, encode
 from anabranch.core.types import Kind, LogId
@@ -89,3 +105,31 @@ def batch(producer: int) -> bytes:
 )
 def test_what_nothing_tells_from_its_repetition_is_known(message: Any, twice: bool) -> None:
     assert doubles(message) == twice
+
+
+PLAN = PlanId(7)
+
+
+@pytest.mark.parametrize(
+    ("message", "changing"),
+    [
+        (Append(LOG, batch(-1)), True),
+        (AppendMarked(LOG, batch(-1), WriterMark("q", 0, 0)), True),
+        (CompleteVersion(LOG, "q", 0, [(0, 1)], b"once"), True),
+        (AskTrim(LOG, 5, b"once"), True),
+        (AskGuarded("scope", 1, AskTrim(LOG, 5, b"once")), True),
+        (PlanScan(LOG, b"once", 1), True),
+        (RenewPlan(LOG, PLAN, 1), True),
+        (EndPlan(LOG, PLAN), True),
+        (EraseGarbage(b"once"), True),
+        (Read(LOG, 0, 1, 1), False),
+        (Describe(LOG), False),
+        (ReadWriters(LOG), False),
+        (ReadPlan(LOG, PLAN, 0, 1), False),
+        (ListPlans(), False),
+        (SignScan(LOG, PLAN, []), False),
+    ],
+)
+def test_what_changes_something_is_told_from_what_only_reads(message: Any, changing: bool) -> None:
+    """Who gets no answer is told that nothing was changed, or that something may have been."""
+    assert changes(message) == changing

@@ -58,17 +58,6 @@ def test_a_leader_of_an_earlier_version_gets_no_marks_and_is_asked_again(
         assert stage.codes() == [(token, "unavailable")]
 
 
-def test_a_first_marked_append_is_taken_however_large(stage_of: Any, props: Any) -> None:
-    """Else nobody would ask what the leader knows, and all like it would be refused for ever."""
-    stage = stage_of(log_queue_bytes_max=100)
-    for token in (1, 2):
-        send(stage, props, token, token - 1, bytes(200))
-    assert stage.codes() == [(2, "overloaded")]
-    stage.answer(KNOWS, ListBrokers)
-    stage.turn()
-    assert stage.puts
-
-
 def test_a_batch_that_was_there_is_answered_as_such_and_counted(stage: Any, props: Any) -> None:
     for token in (1, 2):
         send(stage, props, token, token - 1)
@@ -130,6 +119,18 @@ def test_what_waits_for_the_leader_is_bounded_and_refused_when_the_broker_ends(
     stage.tell(Drain())
     stage.apply(stage.proposed(DrainBroker), Done())
     assert stage.codes() == [(1, "broker-draining")]
+
+
+def test_a_first_batch_waits_for_the_leader_however_large_it_is(
+    stage_of: Callable[..., Any], props: Any
+) -> None:
+    """Refused, it would be so for ever: nothing else makes the broker ask."""
+    stage = stage_of(log_queue_bytes_max=100)
+    send(stage, props, 1, value=bytes(1_000))
+    assert stage.codes() == []
+    stage.answer(KNOWS, ListBrokers)
+    stage.turn()
+    assert stage.puts
 
 
 def test_a_broker_that_was_replaced_answers_those_that_wait(stage: Any, props: Any) -> None:
