@@ -27,8 +27,8 @@ def session(
 ) -> "SparkSession":
     """The session that runs already, or a new one; `anabranch` is registered in it.
 
-    Without a `master`, Spark's own configuration says it, as `spark-submit` does; a program that was
-    started by itself runs on this machine.
+    Without a `master`, Spark's own configuration says it, as `spark-submit` does; a program that
+    was started by itself runs on this machine.
     """
     from pyspark import SparkConf
     from pyspark.sql import SparkSession

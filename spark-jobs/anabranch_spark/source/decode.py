@@ -62,8 +62,8 @@ class Stretch(NamedTuple):
 
 
 def decode(span: Span, content: Buffer, wanted: Wanted) -> list[Stretch]:
-    """The records that are meant. CorruptBatch if the bytes aren't what was written, or hold fewer
-    records; BatchUnreadable if to decode them would cost too much.
+    """The records that are meant. CorruptBatch or UnsupportedBatch if the bytes aren't what was
+    written, or hold fewer records; BatchUnreadable if to decode them would cost too much.
     """
     view = memoryview(content)
     where = f"at {span.origin_first} of log {span.origin}"
