@@ -12,7 +12,8 @@ from anabranch.errors import BadRequest
 from anabranch_spark.source.schema import available
 
 Kind = Literal["batch", "stream"]
-Bound = Literal["earliest", "latest"] | int | datetime
+Word = Literal["earliest", "latest"]
+Bound = Word | int | datetime
 """An end of a range of positions: a word, a position, or a time of commit."""
 
 LOGS_MAX = 100
@@ -24,6 +25,7 @@ _SHOWN_CHARS = 40
 
 A = TypeVar("A")
 B = TypeVar("B")
+_EARLIEST: Bound = "earliest"
 
 
 class Option(NamedTuple):
@@ -197,7 +199,7 @@ def read_options(given: Mapping[str, str], kind: Kind | None = None) -> ReadOpti
     found = ReadOptions(
         service=options.get("service", str, None),
         logs=logs,
-        start=options.get("from", _bound, "earliest"),
+        start=options.get("from", _bound, _EARLIEST),
         end=options.get("to", _bound, None),
         speculative=options.get("speculative", _flag, False),
         columns=options.get("columns", lambda text: _columns(text, columns), columns),

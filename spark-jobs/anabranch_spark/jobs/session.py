@@ -1,5 +1,6 @@
 """The Spark session of a job."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -35,6 +36,9 @@ def session(
 
     from anabranch_spark import register
 
+    # What the JVM starts to plan and to read; its own choice is the system's Python, where this
+    # package isn't.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if master is not None or SparkConf().get("spark.master") is None:
         builder = builder.master(master or "local[*]")

@@ -7,7 +7,8 @@ from anabranch.errors import BadRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import DataStreamReader, DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 
 def available_now(

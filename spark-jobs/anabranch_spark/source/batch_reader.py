@@ -15,7 +15,7 @@ from anabranch_spark.source.predicates import ALL, Comparison, Filter, narrowed
 from anabranch_spark.source.schema import available, ddl
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from anabranch_spark.source.arrow import RecordBatch
 
 _COMPARISONS: dict[type[datasource.Filter], Comparison] = {
     datasource.EqualTo: "=",
@@ -60,7 +60,7 @@ class BatchReader(DataSourceReader):
 
     def read(  # pyright: ignore[reportIncompatibleMethodOverride]  # Spark gives what was planned
         self, partition: LogPartition | None
-    ) -> "Iterator[pa.RecordBatch]":
+    ) -> "Iterator[RecordBatch]":
         if partition is None:  # in the place of no partitions at all
             return iter(())
         from anabranch_spark.source.reading import read_part
@@ -109,7 +109,7 @@ def columns_of(options: ReadOptions, schema: StructType) -> tuple[str, ...]:
         if name not in known:
             reason = f"the log has none of this name; it has {', '.join(known)}"
             raise BadRequest(f"column {name}", reason)
-    expected = StructType.fromDDL(ddl(names))
+    expected = cast("StructType", StructType.fromDDL(ddl(names)))
     for field, right in zip(schema.fields, expected.fields, strict=True):
         if field.dataType != right.dataType:
             found = field.dataType.simpleString()

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-import pyarrow as pa
-
 import anabranch
 from anabranch import PlannedSlice, ScanPlan
 from anabranch.errors import (
@@ -22,6 +20,7 @@ from anabranch.errors import (
     UnsupportedBatch,
 )
 from anabranch_spark.service import connect
+from anabranch_spark.source.arrow import RecordBatch
 from anabranch_spark.source.columns import Rows
 from anabranch_spark.source.cuts import groups
 from anabranch_spark.source.decode import Span, Stretch, Wanted, decode
@@ -48,7 +47,7 @@ class Get(NamedTuple):
 
 def read_part(
     part: Part, columns: Sequence[str], *, service: str, ask_broker: bool
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[RecordBatch]:
     """The records of the part, in order."""
     rows = Rows(part.log, columns)
     with connect(service) as connected:

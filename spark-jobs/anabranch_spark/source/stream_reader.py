@@ -12,8 +12,7 @@ from anabranch_spark.source.batch_reader import LogPartition, columns_of
 from anabranch_spark.source.offsets import as_json, from_json
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from anabranch_spark.source.arrow import RecordBatch
     from anabranch_spark.source.stream import Stream
 
     class _AvailableNow:
@@ -60,7 +59,7 @@ class StreamReader(_AvailableNow, DataSourceStreamReader):
 
     def read(  # pyright: ignore[reportIncompatibleMethodOverride]  # Spark gives what was planned
         self, partition: LogPartition
-    ) -> "Iterator[pa.RecordBatch]":
+    ) -> "Iterator[RecordBatch]":
         from anabranch_spark.source.reading import read_part
 
         return read_part(
