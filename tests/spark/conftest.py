@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 import pytest
@@ -80,7 +81,7 @@ def own_service(tmp_path: Path) -> Iterator[Callable[..., tuple[Process, str]]]:
 
     def start(*flags: str) -> tuple[Process, str]:
         for each in started:
-            each.end(9)
+            each.end(SIGKILL)
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
         started.append(process := Process(data, *flags))
@@ -88,7 +89,7 @@ def own_service(tmp_path: Path) -> Iterator[Callable[..., tuple[Process, str]]]:
 
     yield start
     for each in started:
-        each.end(9)
+        each.end(SIGKILL)
 
 
 def url_of(process: Process) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,6 @@ from anabranch import Record
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Read = "Callable[..., DataFrame]"
 
 
 @pytest.fixture
@@ -190,6 +189,6 @@ def test_a_service_that_goes_away_fails_the_query(
     reader = spark.read.format("anabranch").option("service", url).option("log", "orders")
     frame = reader.load()
     frame.rdd.getNumPartitions()  # planned
-    process.end(9)
+    process.end(SIGKILL)
     with pytest.raises(Exception, match=r"127\.0\.0\.1"):
         frame.collect()

@@ -24,7 +24,7 @@ from anabranch.errors import (
 from anabranch_spark.options import read_options
 from anabranch_spark.source.parts import Part
 from anabranch_spark.source.planning import planned
-from anabranch_spark.source.predicates import Within
+from anabranch_spark.source.predicates import ALL, Within
 from anabranch_spark.source.reading import read_part
 
 Start = Callable[..., tuple[Process, str]]
@@ -37,9 +37,8 @@ class Reader:
     url: str
     service: anabranch.Service
 
-    def plan(self, log: str, within: Within | None = None, **options: str) -> list[Part]:
-        given = read_options({"log": log, **options}, "batch")
-        return planned(self.service, given, *([] if within is None else [within]))
+    def plan(self, log: str, within: Within = ALL, /, **options: str) -> list[Part]:
+        return planned(self.service, read_options({"log": log, **options}, "batch"), within)
 
     def read(self, parts: list[Part], *, ask_broker: bool = True) -> list[tuple[int, bytes]]:
         return [

@@ -1,7 +1,7 @@
 """Decoded records become Arrow record batches of bounded rows and bytes."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 
 from anabranch_spark.source.arrow import Array, DataType, RecordBatch, Schema, pa, pc
 from anabranch_spark.source.decode import Pairs, Stretch, Wanted
@@ -154,19 +154,18 @@ def _halves(batch: RecordBatch) -> Iterator[RecordBatch]:
 def _times(stamps: list[int]) -> Array:
     """Null where a record has no time, or one that Spark can't express."""
     times = pa.array(stamps, pa.int64())
-    if min(stamps) < 0 or max(stamps) > _TIME_MS_MAX:
-        known = [0 <= stamp <= _TIME_MS_MAX for stamp in stamps]
-        times = pc.if_else(pa.array(known), times, pa.scalar(None, pa.int64()))
+    bounds = pc.min_max(times).as_py()
+    if bounds["min"] < 0 or bounds["max"] > _TIME_MS_MAX:
+        known = pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, _TIME_MS_MAX))
+        times = pc.if_else(known, times, pa.scalar(None, pa.int64()))
     return pc.multiply(times, 1_000).cast(TYPES["timestamp"])
 
 
 def _lists(headers: list[Pairs]) -> Array:
-    offsets, at = [0], 0
-    for each in headers:
-        at += len(each)
-        offsets.append(at)
-    names = [name for each in headers for name, _ in each] if at else []
-    values = [value for each in headers for _, value in each] if at else []
+    offsets = [*accumulate(map(len, headers), initial=0)]
+    headed = [*chain.from_iterable(headers)] if offsets[-1] else []
+    names = [name for name, _ in headed]
+    values = [value for _, value in headed]
     pairs = pa.StructArray.from_arrays(
         [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=[*_HEADER]
     )

@@ -6,7 +6,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
@@ -83,7 +83,7 @@ class Fetcher:
         for each in self._opened:
             each.close()
 
-    def each(self, places: Iterable[P]) -> Iterator[Fetched[P]]:
+    def each(self, places: Iterable[P]) -> Generator[Fetched[P]]:
         """Every place in order with its bytes, the next ones being fetched meanwhile."""
         yield from _ahead(places, lambda place: self._threads.submit(self.get, place))
 
@@ -160,7 +160,7 @@ class Fetcher:
             found.close()
 
 
-def _ahead(places: Iterable[P], submit: Callable[[P], Future[Fetched[P]]]) -> Iterator[Fetched[P]]:
+def _ahead(places: Iterable[P], submit: Callable[[P], Future[Fetched[P]]]) -> Generator[Fetched[P]]:
     under_way: deque[tuple[P, Future[Fetched[P]]]] = deque()
     held = 0
     try:

@@ -50,7 +50,7 @@ class Store(ThreadingHTTPServer):
 
 class Answer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: Store
+    server: Store  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
         asked = self.headers["Range"]
@@ -67,7 +67,7 @@ class Answer(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_: object, **__: object) -> None:
         """Nobody reads it."""
 
 
