@@ -22,10 +22,11 @@ from anabranch.errors import (
     RecordsDamaged,
 )
 from anabranch_spark.options import read_options
+from anabranch_spark.source.decode import Wanted
 from anabranch_spark.source.parts import Part
 from anabranch_spark.source.planning import planned
 from anabranch_spark.source.predicates import ALL, Within
-from anabranch_spark.source.reading import read_part
+from anabranch_spark.source.reading import Scan, read_part
 
 Start = Callable[..., tuple[Process, str]]
 
@@ -257,9 +258,9 @@ def test_a_service_that_goes_away_fails_the_task_and_is_named(own_service: Start
             Reader(url, service).read(parts)
 
 
-def test_compaction_and_collection_beside_a_scan_leave_it_whole(
-    own_service: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def compacting(own_service: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """A service that copies small extents together, and deletes garbage, as soon as it may."""
     for name, value in {
         "COMPACT_AGE_MS": "0",
         "COMPACT_EXTENTS_MIN": "2",
@@ -269,18 +270,43 @@ def test_compaction_and_collection_beside_a_scan_leave_it_whole(
         monkeypatch.setenv(f"ANABRANCH_{name}", value)
     _, url = own_service()
     with anabranch.connect(url) as service:
-        log = service.create("orders")
-        reader = Reader(url, service)
-        fill(log, 30)
-        parts = reader.plan("orders", minPartitions="3")
-        expected = reader.expected(log)
-        fill(log, 30, 30)
-        _until(lambda: service.plans().held_objects > 0)
-        assert reader.read(parts) == expected
-        # Without its plan the objects go, and the task plans anew what lies elsewhere now.
-        service.scan_plan(parts[0].plan).end()
-        _until(lambda: service.survey().garbage_objects == 0)
-        assert reader.read(parts) == expected
+        yield Reader(url, service)
+
+
+def test_compaction_and_collection_beside_a_scan_leave_it_whole(compacting: Reader) -> None:
+    service = compacting.service
+    log = service.create("orders")
+    fill(log, 30)
+    parts = compacting.plan("orders", minPartitions="3")
+    expected = compacting.expected(log)
+    fill(log, 30, 30)
+    _until(lambda: service.plans().held_objects > 0)
+    assert compacting.read(parts, ask_broker=False) == expected
+    # Without its plan the objects go, and the task plans anew what lies elsewhere now.
+    service.scan_plan(parts[0].plan).end()
+    _until(lambda: service.survey().garbage_objects == 0)
+    assert compacting.read(parts, ask_broker=False) == expected
+
+
+def test_objects_that_go_under_a_task_with_their_plan_are_planned_anew_from_there(
+    compacting: Reader, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = compacting.service
+    log = service.create("orders")
+    fill(log, 30)
+    (part,) = compacting.plan("orders")
+    stretches = Scan(service, part, Wanted(), ask_broker=False).stretches()
+    found = next(stretches)
+    fill(log, 30, 30)
+    _until(lambda: service.plans().held_objects > 0)
+    service.scan_plan(part.plan).end()
+    _until(lambda: service.survey().garbage_objects == 0)
+    for more in stretches:
+        found += more
+    assert [value for each in found for value in each.values] == [b"%d" % n for n in range(30)]
+    said = capsys.readouterr().err
+    assert said.count("planned-anew") == 1
+    assert "from 0 on" not in said
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -51,14 +51,14 @@ def read_part(
     """The records of the part, in order."""
     rows = Rows(part.log, columns)
     with connect(service) as connected:
-        scan = _Scan(connected, part, rows.wanted, ask_broker=ask_broker)
+        scan = Scan(connected, part, rows.wanted, ask_broker=ask_broker)
         for stretches in scan.stretches():
             yield from rows.add(stretches)
         yield from rows.rest()
         scan.done()
 
 
-class _Scan:
+class Scan:
     """One part's way through the store."""
 
     def __init__(
