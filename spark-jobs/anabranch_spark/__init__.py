@@ -8,9 +8,13 @@ are above them. This package imports `anabranch` and is imported by nothing in i
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from collections.abc import Callable
 
-__all__ = ["register"]
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+__all__ = ["available_now", "register"]
 
 
 def register(spark: "SparkSession") -> None:
@@ -18,3 +22,17 @@ def register(spark: "SparkSession") -> None:
     from anabranch_spark.source.datasource import AnabranchDataSource
 
     spark.dataSource.register(AnabranchDataSource)
+
+
+def available_now(
+    reader: "DataStreamReader", write: "Callable[[DataFrame], DataStreamWriter]"
+) -> "StreamingQuery":
+    """Read everything that is settled now, in micro-batches as limited as the reader's options say,
+    and return the query when it has ended.
+
+    `reader` is a stream reader before its `load()`; `write` makes a writer of its frame, with a
+    checkpoint, and doesn't start it. On Spark 4.1 this does what its own trigger can't.
+    """
+    from anabranch_spark.source.available_now import available_now as run
+
+    return run(reader, write)

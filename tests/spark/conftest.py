@@ -2,26 +2,29 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
+from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.server_process import Process, running
 
 import anabranch
-from tests.integration.server_process import running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+_NAMES = count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker starts the JVM, and runs every test that needs it."""
     for item in items:
-        if HERE in item.path.parents:
+        if HERE in item.path.parents and item.config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
@@ -56,10 +59,38 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A service over a folder, whose objects executors can fetch."""
     with running(tmp_path_factory.mktemp("service")) as process:
-        yield f"anabranch://127.0.0.1:{process.port}"
+        yield url_of(process)
 
 
 @pytest.fixture
 def service(url: str) -> Iterator[anabranch.Service]:
     with anabranch.connect(url) as service:
         yield service
+
+
+@pytest.fixture
+def log(service: anabranch.Service) -> anabranch.Log:
+    """A new log of the test's own."""
+    return service.create(f"orders-{next(_NAMES)}")
+
+
+@pytest.fixture
+def own_service(tmp_path: Path) -> Iterator[Callable[..., tuple[Process, str]]]:
+    """Starts a service over the test's own folder; called again, it ends the one before."""
+    started: list[Process] = []
+
+    def start(*flags: str) -> tuple[Process, str]:
+        for each in started:
+            each.end(SIGKILL)
+        data = tmp_path / "data"
+        data.mkdir(exist_ok=True)
+        started.append(process := Process(data, *flags))
+        return process, url_of(process)
+
+    yield start
+    for each in started:
+        each.end(SIGKILL)
+
+
+def url_of(process: Process) -> str:
+    return f"anabranch://127.0.0.1:{process.port}"

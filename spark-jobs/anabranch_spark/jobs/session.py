@@ -1,5 +1,6 @@
 """The Spark session of a job."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -27,14 +28,17 @@ def session(
 ) -> "SparkSession":
     """The session that runs already, or a new one; `anabranch` is registered in it.
 
-    Without a `master`, Spark's own configuration says it, as `spark-submit` does; a program that was
-    started by itself runs on this machine.
+    Without a `master`, Spark's own configuration says it, as `spark-submit` does; a program that
+    was started by itself runs on this machine.
     """
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     from anabranch_spark import register
 
+    # What the JVM starts to plan and to read; its own choice is the system's Python, where this
+    # package isn't.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     if master is not None or SparkConf().get("spark.master") is None:
         builder = builder.master(master or "local[*]")

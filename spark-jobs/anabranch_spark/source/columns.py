@@ -1,12 +1,9 @@
 """Decoded records become Arrow record batches of bounded rows and bytes."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
-from typing import Any
+from itertools import accumulate, chain, repeat
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from anabranch_spark.source.arrow import Array, DataType, RecordBatch, Schema, pa, pc
 from anabranch_spark.source.decode import Pairs, Stretch, Wanted
 from anabranch_spark.source.schema import LOG_COLUMN
 
@@ -16,7 +13,7 @@ BYTES_MAX = 8 << 20
 """Of one record batch, unless it is one record."""
 
 _HEADER = pa.struct([("name", pa.string()), ("value", pa.binary())])
-TYPES: dict[str, pa.DataType] = {
+TYPES: dict[str, DataType] = {
     LOG_COLUMN: pa.string(),
     "position": pa.int64(),
     "timestamp": pa.timestamp("us", tz="UTC"),
@@ -66,7 +63,7 @@ class Rows:
         self._headers: list[Pairs] = []
         self._count = self._size = 0
 
-    def add(self, stretches: Sequence[Stretch]) -> Iterator[pa.RecordBatch]:
+    def add(self, stretches: Sequence[Stretch]) -> Iterator[RecordBatch]:
         """Take these, and give what is enough for a record batch."""
         for each in stretches:
             if self._runs and self._runs[-1].goes_on_with(each):
@@ -82,7 +79,7 @@ class Rows:
             if self._count >= ROWS_MAX or self._size >= BYTES_MAX:
                 yield from self.rest()
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def rest(self) -> Iterator[RecordBatch]:
         """Give all that is held."""
         if self._count:
             arrays = [self._column(name) for name in self._schema.names]
@@ -90,7 +87,7 @@ class Rows:
             self._clear()
             yield from _bounded(_record_batch(arrays, self._schema, count))
 
-    def _column(self, name: str) -> pa.Array:
+    def _column(self, name: str) -> Array:
         match name:
             case "position":
                 return self._numbers([(run.first, run.count) for run in self._runs])
@@ -113,7 +110,7 @@ class Rows:
                 assert name == LOG_COLUMN, name
                 return pa.repeat(pa.scalar(self._log, pa.string()), self._count)
 
-    def _numbers(self, runs: list[tuple[int, int]]) -> pa.Array:
+    def _numbers(self, runs: list[tuple[int, int]]) -> Array:
         if len(runs) * _RUN_ROWS_MIN > self._count:
             numbers = chain.from_iterable(range(first, first + count) for first, count in runs)
             return pa.array(numbers, pa.int64(), size=self._count)
@@ -132,20 +129,20 @@ def wanted(columns: Sequence[str]) -> Wanted:
     )
 
 
-def _record_batch(arrays: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+def _record_batch(arrays: list[Array], schema: Schema, count: int) -> RecordBatch:
     if arrays:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     # Spark counts rows without looking at any column.
     return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
 
 
-def _bounded(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _bounded(batch: RecordBatch) -> Iterator[RecordBatch]:
     """The same rows, cut where there are too many rows or bytes."""
     for first in range(0, batch.num_rows, ROWS_MAX):
         yield from _halves(batch.slice(first, ROWS_MAX))
 
 
-def _halves(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _halves(batch: RecordBatch) -> Iterator[RecordBatch]:
     if batch.nbytes <= BYTES_MAX or batch.num_rows == 1:
         yield batch
         return
@@ -154,32 +151,31 @@ def _halves(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _halves(batch.slice(middle))
 
 
-def _times(stamps: list[int]) -> pa.Array:
+def _times(stamps: list[int]) -> Array:
     """Null where a record has no time, or one that Spark can't express."""
-    times: Any = pa.array(stamps, pa.int64())
-    if min(stamps) < 0 or max(stamps) > _TIME_MS_MAX:
-        known = [0 <= stamp <= _TIME_MS_MAX for stamp in stamps]
-        times = pc.if_else(pa.array(known), times, pa.scalar(None, pa.int64()))
+    times = pa.array(stamps, pa.int64())
+    bounds = pc.min_max(times).as_py()
+    if bounds["min"] < 0 or bounds["max"] > _TIME_MS_MAX:
+        known = pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, _TIME_MS_MAX))
+        times = pc.if_else(known, times, pa.scalar(None, pa.int64()))
     return pc.multiply(times, 1_000).cast(TYPES["timestamp"])
 
 
-def _lists(headers: list[Pairs]) -> pa.Array:
-    offsets, at = [0], 0
-    for each in headers:
-        at += len(each)
-        offsets.append(at)
-    names = [name for each in headers for name, _ in each] if at else []
-    values = [value for each in headers for _, value in each] if at else []
+def _lists(headers: list[Pairs]) -> Array:
+    offsets = [*accumulate(map(len, headers), initial=0)]
+    headed = [*chain.from_iterable(headers)] if offsets[-1] else []
+    names = [name for name, _ in headed]
+    values = [value for _, value in headed]
     pairs = pa.StructArray.from_arrays(
         [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=[*_HEADER]
     )
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)
 
 
-_counted: list[pa.Array] = [pa.array(range(ROWS_MAX), pa.int64())]
+_counted: list[Array] = [pa.array(range(ROWS_MAX), pa.int64())]
 
 
-def _from_zero(count: int) -> pa.Array:
+def _from_zero(count: int) -> Array:
     """So many numbers from 0 on, the longest kept for the next time."""
     if count > len(_counted[0]):
         _counted[0] = pa.array(range(2 * count), pa.int64())

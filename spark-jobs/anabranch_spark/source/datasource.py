@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         DataSourceArrowWriter,
         DataSourceReader,
         DataSourceStreamArrowWriter,
+        DataSourceStreamReader,
     )
 
 
@@ -30,6 +31,13 @@ class AnabranchDataSource(DataSource):
         from anabranch_spark.source.batch_reader import batch_reader
 
         return batch_reader(self.options, schema)
+
+    def streamReader(  # noqa: N802  # Spark calls it so
+        self, schema: StructType
+    ) -> "DataSourceStreamReader":
+        from anabranch_spark.source.stream_reader import stream_reader
+
+        return stream_reader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceArrowWriter":
         from anabranch_spark.sink.batch_writer import batch_writer

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+import msgspec
+
 from anabranch.core.records.batch import HEADER, Header, split, unpack, verify
 from anabranch.core.records.layout import Decoded, faults
 from anabranch.core.records.record import BATCH_HEADERS_CEILING, UNPACKED_BYTES_CEILING
@@ -24,7 +26,7 @@ _stamps = attrgetter("timestamp")
 _headers = attrgetter("headers")
 
 
-class Span(NamedTuple):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """Which records of some bytes are meant, and where they lie."""
 
     log: str
@@ -46,7 +48,7 @@ class Wanted(NamedTuple):
     headers: bool = True
 
 
-class Stretch(NamedTuple):
+class Stretch(msgspec.Struct, frozen=True):
     """Records of one stored batch, column by column. A column that nobody wants is empty."""
 
     first: int
@@ -62,8 +64,8 @@ class Stretch(NamedTuple):
 
 
 def decode(span: Span, content: Buffer, wanted: Wanted) -> list[Stretch]:
-    """The records that are meant. CorruptBatch if the bytes aren't what was written, or hold fewer
-    records; BatchUnreadable if to decode them would cost too much.
+    """The records that are meant. CorruptBatch or UnsupportedBatch if the bytes aren't what was
+    written, or hold fewer records; BatchUnreadable if to decode them would cost too much.
     """
     view = memoryview(content)
     where = f"at {span.origin_first} of log {span.origin}"

@@ -1,4 +1,4 @@
-"""Get ranges of objects from the store: files of a folder, or HTTP with the Range that was signed."""
+"""Get ranges of objects from the store: from files, or by HTTP with the Range that was signed."""
 
 import http.client
 import os
@@ -6,10 +6,10 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from anabranch.errors import Unavailable
@@ -71,7 +71,7 @@ class Fetcher:
         self._local = threading.local()
         self._opened: list[http.client.HTTPConnection] = []
 
-    def __enter__(self) -> "Fetcher":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,7 +83,7 @@ class Fetcher:
         for each in self._opened:
             each.close()
 
-    def each(self, places: Iterable[P]) -> Iterator[Fetched[P]]:
+    def each(self, places: Iterable[P]) -> Generator[Fetched[P]]:
         """Every place in order with its bytes, the next ones being fetched meanwhile."""
         yield from _ahead(places, lambda place: self._threads.submit(self.get, place))
 
@@ -137,7 +137,7 @@ class Fetcher:
             raise CutShort(f"the store answers {response.status} to the signed range")
 
     def _connection(self, url: SplitResult) -> http.client.HTTPConnection:
-        """This thread's connection to the store."""
+        """The connection of the calling thread to the store."""
         held: dict[str, http.client.HTTPConnection] = self._local.__dict__
         found = held.get(url.netloc)
         if found is None:
@@ -160,7 +160,7 @@ class Fetcher:
             found.close()
 
 
-def _ahead(places: Iterable[P], submit: Callable[[P], Future[Fetched[P]]]) -> Iterator[Fetched[P]]:
+def _ahead(places: Iterable[P], submit: Callable[[P], Future[Fetched[P]]]) -> Generator[Fetched[P]]:
     under_way: deque[tuple[P, Future[Fetched[P]]]] = deque()
     held = 0
     try:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from anabranch import Plan, PlannedSlice
+from anabranch_spark.options import ReadOptions
 from anabranch_spark.source.cuts import cut
 
 
@@ -21,6 +22,8 @@ class Part(msgspec.Struct, frozen=True):
     slices: Sequence[PlannedSlice]
     lease: float
     """Seconds for which a task renews the plan at a time."""
+    ends: bool
+    """The task ends the plan when it has read everything: nobody else needs it."""
 
     @property
     def start(self) -> int:
@@ -34,10 +37,8 @@ class Part(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """For messages."""
-        return (
-            f"{self.log}[{self.start}..{self.end}), part {self.index + 1} of {self.parts}, "
-            f"plan {self.plan.id:016x}"
-        )
+        nth = f"part {self.index + 1} of {self.parts}"
+        return f"{self.log}[{self.start}..{self.end}), {nth}, plan {self.plan.id:016x}"
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -45,7 +46,7 @@ _decode = msgspec.msgpack.Decoder(Part).decode
 
 
 def packed(part: Part) -> bytes:
-    """The part as bytes: a fifth of what pickling each slice takes."""
+    """The part as bytes: a fraction of what pickling each slice takes."""
     return _encode(part)
 
 
@@ -54,16 +55,11 @@ def unpacked(content: bytes) -> Part:
     return _decode(content)
 
 
-def parts_of(  # noqa: PLR0913  # whoever calls it names them
-    log: str,
-    plan: Plan,
-    slices: Sequence[PlannedSlice],
-    *,
-    lease: float,
-    bytes_max: int,
-    parts_min: int,
+def parts_of(
+    log: str, plan: Plan, slices: Sequence[PlannedSlice], options: ReadOptions, *, ends: bool
 ) -> Iterator[Part]:
-    """The parts of one log's plan, in order."""
-    found = cut(slices, bytes_max=bytes_max, parts_min=parts_min)
+    """The parts of one log's plan, in order. `ends`: the task of an only part ends the plan."""
+    found = cut(slices, bytes_max=options.partition_bytes, parts_min=options.min_partitions)
+    count = len(found)
     for index, each in enumerate(found):
-        yield Part(log, plan, index, len(found), each, lease)
+        yield Part(log, plan, index, count, each, options.lease, ends and count == 1)

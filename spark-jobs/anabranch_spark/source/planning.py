@@ -1,70 +1,42 @@
-"""Plan a scan: the driver asks the service once, and cuts what it names into parts."""
+"""Plan a scan: the driver asks the service once for each log, and cuts what it names into parts."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime
-from typing import NamedTuple
 
 import anabranch
+from anabranch import PlannedSlice, ScanPlan
 from anabranch_spark.options import Bound, ReadOptions
 from anabranch_spark.source.parts import Part, parts_of
-
-POSITION_MAX = (1 << 62) - 1
-
-
-class Within(NamedTuple):
-    """Positions that filters of the query leave: from `low`, up to below `high`."""
-
-    low: int = 0
-    high: int = POSITION_MAX
-
-
-ALL = Within()
+from anabranch_spark.source.predicates import ALL, Within
 
 
 def planned(service: anabranch.Service, options: ReadOptions, within: Within = ALL) -> list[Part]:
-    """The parts of all logs. Plans that keep nothing are ended; the others live until they are
-    ended, or nobody renews them.
+    """The parts of all logs, in their order. Their plans live until a task ends them, or until
+    nobody renews them.
     """
     parts: list[Part] = []
     with ExitStack() as failing:
         for name in options.logs:
             log = service.log(name, engine="bolt")
-            wanted = _range(log, options, within)
-            if wanted is None:
+            start, end = _range(log, options, within)
+            if start > end:
                 continue
-            start, end = wanted
             plan = log.plan_scan(start, end, speculative=options.speculative, lease=options.lease)
             failing.callback(plan.end)
-            slices = [each for page in plan.pages() for each in page]
+            slices = [*slices_of(plan)]
             if not slices:
                 plan.end()
-            parts += parts_of(
-                name,
-                plan.description,
-                slices,
-                lease=options.lease,
-                bytes_max=options.partition_bytes,
-                parts_min=options.min_partitions,
-            )
+            parts += parts_of(name, plan.description, slices, options, ends=True)
         failing.pop_all()
     return parts
 
 
-def _range(log: anabranch.Log, options: ReadOptions, within: Within) -> tuple[int, int] | None:
-    """The positions to scan; None for none."""
-    now = log.describe()
-    last = now.tail if options.speculative else now.settled
-    start = resolve(log, options.start, earliest=now.start, latest=last)
-    end = resolve(log, options.end, earliest=now.start, latest=last)
-    if start < now.start and options.ignore_loss:
-        report(f"records {start} to {now.start - 1} of {log.name} were trimmed, and are left out")
-        start, end = now.start, max(now.start, end)
-    if (low := max(start, within.low)) >= (high := min(end, within.high)):
-        # Whatever can't be scanned is refused also if no record of it were wanted.
-        return None if within != ALL else (start, end)
-    return low, high
+def slices_of(plan: ScanPlan) -> Iterator[PlannedSlice]:
+    """All slices of the plan, page by page."""
+    for page in plan.pages():
+        yield from page
 
 
 def resolve(log: anabranch.Log, bound: Bound, *, earliest: int, latest: int) -> int:
@@ -80,12 +52,26 @@ def resolve(log: anabranch.Log, bound: Bound, *, earliest: int, latest: int) -> 
 
 
 def report(line: str) -> None:
-    """One line on standard error, where Spark's logs of drivers and executors have it."""
+    """One line on standard error, which Spark keeps for the driver and each executor."""
     sys.stderr.write(f"anabranch_spark: {line}\n")
     sys.stderr.flush()
 
 
-def end(service: anabranch.Service, parts: Sequence[Part]) -> None:
-    """End the plans of these parts."""
-    for plan in {part.plan.id: part.plan for part in parts}.values():
-        service.scan_plan(plan).end()
+def report_loss(log: str, start: int, first: int) -> None:
+    """Say which records a reader leaves out because they were trimmed."""
+    report(f"lost: records {start} to {first - 1} of {log} were trimmed, and are left out")
+
+
+def _range(log: anabranch.Log, options: ReadOptions, within: Within) -> tuple[int, int]:
+    """The positions to scan. The start lies after the end if filters leave none."""
+    now = log.describe()
+    last = now.tail if options.speculative else now.settled
+    start = resolve(log, options.start, earliest=now.start, latest=last)
+    end = resolve(log, options.end or "latest", earliest=now.start, latest=last)
+    if start < now.start and options.ignore_loss:
+        report_loss(log.name, start, now.start)
+        start, end = now.start, max(now.start, end)
+    if within == ALL:
+        return start, end
+    low, high = max(start, within.low), min(end, within.high)
+    return (low, high) if low < high else (1, 0)

@@ -4,11 +4,9 @@ Bytes that are missing or damaged are asked for once through a broker. A plan th
 end of the part: settled positions never move, so the task plans what it hasn't read yet anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
-
-import pyarrow as pa
 
 import anabranch
 from anabranch import PlannedSlice, ScanPlan
@@ -19,15 +17,17 @@ from anabranch.errors import (
     PlanEnded,
     PlanOutdated,
     RecordsDamaged,
+    UnsupportedBatch,
 )
 from anabranch_spark.service import connect
+from anabranch_spark.source.arrow import RecordBatch
 from anabranch_spark.source.columns import Rows
 from anabranch_spark.source.cuts import groups
 from anabranch_spark.source.decode import Span, Stretch, Wanted, decode
-from anabranch_spark.source.fetch import Fetcher, ObjectGone, UrlRefused
+from anabranch_spark.source.fetch import Fetched, Fetcher, ObjectGone, UrlRefused
 from anabranch_spark.source.lease import Renewal
 from anabranch_spark.source.parts import Part
-from anabranch_spark.source.planning import report
+from anabranch_spark.source.planning import report, slices_of
 
 SIGNED_SLICES_MAX = 64
 """Signed at a time: their URLs are used within seconds, however long the task takes."""
@@ -47,18 +47,18 @@ class Get(NamedTuple):
 
 def read_part(
     part: Part, columns: Sequence[str], *, service: str, ask_broker: bool
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[RecordBatch]:
     """The records of the part, in order."""
     rows = Rows(part.log, columns)
     with connect(service) as connected:
-        scan = _Scan(connected, part, rows.wanted, ask_broker=ask_broker)
+        scan = Scan(connected, part, rows.wanted, ask_broker=ask_broker)
         for stretches in scan.stretches():
             yield from rows.add(stretches)
         yield from rows.rest()
         scan.done()
 
 
-class _Scan:
+class Scan:
     """One part's way through the store."""
 
     def __init__(
@@ -86,16 +86,18 @@ class _Scan:
                 if idle > REPLANS_MAX:
                     raise
             plan = self._planned_anew()
-            slices = (each for page in plan.pages() for each in page)
+            slices = slices_of(plan)
 
     def done(self) -> None:
-        """All is read. A plan that is this task's alone needs no lease to end."""
-        if self._part.parts == 1:
+        """All is read."""
+        if self._part.ends:
             self._service.scan_plan(self._part.plan).end()
 
     def _planned_anew(self) -> ScanPlan:
         part = self._part
-        report(f"{part.name}: the plan has ended; records from {self._next} on are planned anew")
+        report(
+            f"planned-anew: {part.name}: the plan has ended; from {self._next} on it is made anew"
+        )
         log = self._service.log(part.plan.log, engine="bolt")
         beyond = part.end > part.plan.settled
         plan = log.plan_scan(self._next, part.end, speculative=beyond, lease=part.lease)
@@ -111,23 +113,18 @@ class _Scan:
                 held.callback(plan.end)
             held.enter_context(Renewal(plan, self._part.lease))
             fetcher = held.enter_context(Fetcher())
-            for get, content, fault in fetcher.each(self._signed(plan, slices)):
-                if isinstance(fault, UrlRefused):
+            for first in fetcher.each(self._signed(plan, slices)):
+                fetched = first
+                if isinstance(first.fault, UrlRefused):
                     # It may have lapsed while Spark took no rows.
-                    again = next(self._signed(plan, get.slices))
-                    _, content, fault = fetcher.get(again)
-                if isinstance(fault, ObjectGone):
+                    fetched = fetcher.get(next(self._signed(plan, first.place.slices)))
+                if isinstance(fetched.fault, ObjectGone):
                     plan.renew(self._part.lease)  # PlanEnded: then nothing is wrong with the store
-                view = memoryview(content)
-                for each in get.slices:
-                    at = each.offset - get.offset
-                    if fault is None:
-                        yield self._verified(each, view[at : at + each.length])
-                    else:
-                        yield self._through_broker(each, str(fault))
+                for each in fetched.place.slices:
+                    yield self._records(each, fetched)
                     self._next = each.first + each.count
 
-    def _signed(self, plan: ScanPlan, slices: Iterator[PlannedSlice] | Sequence[PlannedSlice]):
+    def _signed(self, plan: ScanPlan, slices: Iterable[PlannedSlice]) -> Iterator[Get]:
         """GETs in order, signed some at a time."""
         for group in groups(slices, slices_max=SIGNED_SLICES_MAX, bytes_max=SIGNED_BYTES_MAX):
             left = iter(group)
@@ -138,13 +135,18 @@ class _Scan:
                     end += each.length
                 yield Get(covered, place.offset, place.length, place.url)
 
-    def _verified(self, each: PlannedSlice, content: memoryview) -> list[Stretch]:
+    def _records(self, each: PlannedSlice, fetched: Fetched[Get]) -> list[Stretch]:
+        """Of one slice, verified."""
+        if fetched.fault is not None:
+            return self._through_broker(each, str(fetched.fault))
+        at = each.offset - fetched.place.offset
+        content = memoryview(fetched.content)[at : at + each.length]
         span = Span(
             self._part.log, each.first, each.count, each.skip, each.origin, each.origin_first
         )
         try:
             return decode(span, content, self._wanted)
-        except CorruptBatch as fault:
+        except (CorruptBatch, UnsupportedBatch) as fault:
             return self._through_broker(each, fault.message)
 
     def _through_broker(self, each: PlannedSlice, reason: str) -> list[Stretch]:

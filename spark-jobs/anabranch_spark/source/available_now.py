@@ -1,0 +1,46 @@
+"""Run a stream until it has read what the log has now, and then end it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from anabranch.errors import BadRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+
+def available_now(
+    reader: "DataStreamReader", write: "Callable[[DataFrame], DataStreamWriter]"
+) -> "StreamingQuery":
+    """Read everything that is settled when the query starts, in as many micro-batches as the
+    reader's options make of it, and return the query when it has ended. What failed is raised.
+
+    `reader` is a stream reader before its `load()`; `write` makes a writer with a checkpoint of its
+    frame, and doesn't start it. Repeated with the same checkpoint, it goes on where it stopped.
+    """
+    import pyspark
+
+    # The reader looks `to` up once, and never passes it.
+    writer = write(reader.option("to", "latest").load())
+    if limits_micro_batches(pyspark.__version__):
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        return query
+    # Under Spark 4.1's own trigger a reader that limits its micro-batches reads one, and ends.
+    query = writer.trigger(processingTime="0 seconds").start()
+    try:
+        query.processAllAvailable()
+        stopped = not query.isActive
+    finally:
+        query.stop()
+    if stopped:
+        raise BadRequest("available_now", "the query was stopped before it had read everything")
+    return query
+
+
+def limits_micro_batches(version: str) -> bool:
+    """Can a Python reader limit its micro-batches under this version of Spark's own trigger?"""
+    major, minor = version.split(".")[:2]
+    return (int(major), int(minor)) >= (4, 2)

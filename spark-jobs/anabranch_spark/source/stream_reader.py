@@ -1,0 +1,91 @@
+"""The reader of a stream, as Spark 4.1 and 4.2 call it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from anabranch_spark.options import ReadOptions, read_options
+from anabranch_spark.service import address
+from anabranch_spark.source.batch_reader import LogPartition, columns_of
+from anabranch_spark.source.offsets import as_json, from_json
+
+if TYPE_CHECKING:
+    from anabranch_spark.source.arrow import RecordBatch
+    from anabranch_spark.source.stream import Stream
+
+    class _AvailableNow:
+        pass
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
+    except ImportError:  # before 4.2
+
+        class _AvailableNow:
+            pass
+
+
+class StreamReader(_AvailableNow, DataSourceStreamReader):
+    """A stream of one log. Tasks get it by pickling, before it has connected to anything."""
+
+    def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
+        self._options, self._columns = options, columns
+        self._service = address(options.service)
+        self._run: Stream | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark calls it so
+        return as_json(self._stream().initial())
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any] | None = None, limit: object = None
+    ) -> dict[str, int]:
+        """Spark 4.1 passes nothing. What 4.2 passes as `limit` only repeats the options."""
+        del limit
+        known = None if start is None else from_json(start)
+        return as_json(self._stream().latest(known))
+
+    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+        """For the progress that Spark 4.2 shows."""
+        return as_json(self._stream().settled())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Spark 4.2: read what there is now, and then end."""
+        self._stream().aim()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        parts = self._stream().parts(from_json(start), from_json(end))
+        return [LogPartition(part) for part in parts]
+
+    def read(  # pyright: ignore[reportIncompatibleMethodOverride]  # Spark gives what was planned
+        self, partition: LogPartition
+    ) -> "Iterator[RecordBatch]":
+        from anabranch_spark.source.reading import read_part
+
+        return read_part(
+            partition.part,
+            self._columns,
+            service=self._service,
+            ask_broker=self._options.ask_broker,
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._stream().commit(from_json(end))
+
+    def stop(self) -> None:
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+    def _stream(self) -> "Stream":
+        if self._run is None:
+            from anabranch_spark.source.stream import Stream
+
+            self._run = Stream(self._options, self._service)
+        return self._run
+
+
+def stream_reader(given: Mapping[str, str], schema: StructType) -> StreamReader:
+    """The reader that these options ask for."""
+    options = read_options(given, "stream")
+    return StreamReader(options, columns_of(options, schema))
