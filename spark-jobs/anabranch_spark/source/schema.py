@@ -26,5 +26,11 @@ def available(*, several: bool) -> tuple[str, ...]:
 
 def ddl(columns: Sequence[str]) -> str:
     """These columns as Spark's own language for schemas has them."""
-    types = {LOG_COLUMN: "string", **COLUMNS}
-    return ", ".join(f"{name} {types[name]}" for name in columns)
+    known = {LOG_COLUMN: "string", **COLUMNS}
+    return ", ".join(f"{name} {known[name]}" for name in columns)
+
+
+def types(columns: Sequence[str]) -> list[str]:
+    """Their types as Spark writes them, without blanks."""
+    known = {LOG_COLUMN: "string", **COLUMNS}
+    return [known[name].replace(" ", "") for name in columns]
