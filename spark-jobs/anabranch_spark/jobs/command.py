@@ -1,0 +1,40 @@
+"""How every job's command line is run: whatever goes wrong, the exit code is a verdict."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+from py4j.protocol import Py4JError  # pyright: ignore[reportMissingTypeStubs]
+from pyspark.errors import PySparkException
+
+from anabranch.errors import AnabranchError
+from anabranch_spark.jobs.verdict import Verdict
+
+SPARK_FAILURES: tuple[type[Exception], ...] = (PySparkException, Py4JError)
+"""What Spark raises where it can't do what it should."""
+
+
+def run(command: click.Command, words: Sequence[str]) -> int:
+    """The exit code of a command that returns a `Verdict`.
+
+    A wrong command line is `UNKNOWN` too: click's own code for it would say that the data are bad.
+    """
+    try:
+        found = command.main(
+            [*words], prog_name=f"anabranch spark {command.name}", standalone_mode=False
+        )
+    except click.ClickException as error:
+        error.show()
+        return Verdict.UNKNOWN
+    except click.Abort:
+        say("interrupted")
+        return Verdict.UNKNOWN
+    except (AnabranchError, OSError, *SPARK_FAILURES) as error:
+        say(str(error))
+        return Verdict.UNKNOWN
+    return found if isinstance(found, Verdict) else Verdict.DONE
+
+
+def say(line: str) -> None:
+    """One line of progress, for people."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
