@@ -244,7 +244,7 @@ def test_nan_lies_in_no_range(spark: Any, kind: str) -> None:
     frame = spark.createDataFrame(values, f"price {kind}")
     for bound in ({"min": 0.1}, {"max": 0.1}):
         for nulls, expected in (("miss", [True, False, True]), ("pass", [True, False, False])):
-            ranged = InRange(name="n", column="price", nulls=nulls, **bound)  # type: ignore[arg-type]
+            ranged = InRange(name="n", column="price", nulls=nulls, **bound)  # type: ignore
             found = frame.select(miss(ranged, frame)).collect()
             assert [row[0] for row in found] == expected
 
