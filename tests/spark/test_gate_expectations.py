@@ -9,7 +9,7 @@ import pytest
 from anabranch.errors import BadRequest
 from anabranch_spark.expectations import InRange, Report, Result, Sample, Status, Suite, parsed
 from anabranch_spark.expectations.outcome import OfSuite
-from anabranch_spark.expectations.suite import PARSED
+from anabranch_spark.expectations.suite import PARSED, Nulls
 from anabranch_spark.source.schema import COLUMNS
 
 # pyspark leaves the socket of each `collect` to the garbage collector.
@@ -242,8 +242,12 @@ def test_nan_lies_in_no_range(spark: Any, kind: str) -> None:
 
     values = [(float("nan"),), (0.1,), (None,)]
     frame = spark.createDataFrame(values, f"price {kind}")
+    cases: list[tuple[Nulls, list[bool]]] = [
+        ("miss", [True, False, True]),
+        ("pass", [True, False, False]),
+    ]
     for low, high in ((0.1, None), (None, 0.1)):
-        for nulls, expected in (("miss", [True, False, True]), ("pass", [True, False, False])):
+        for nulls, expected in cases:
             ranged = InRange(name="n", column="price", nulls=nulls, min=low, max=high)
             found = frame.select(miss(ranged, frame)).collect()
             assert [row[0] for row in found] == expected
