@@ -71,7 +71,7 @@ class Pledge(Promise[AppendId]):
         self.shard = ""
         """Mode st: where its data is sent; empty: not chosen yet."""
         self.epoch = 0
-        """The epoch of that shard in which it was sent."""
+        """The epoch of that shard in which it was sent last, or is to be sent next."""
         self.kept = False
         """Acknowledged, and members know its id."""
         self.since = self.view = 0

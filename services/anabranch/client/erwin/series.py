@@ -127,6 +127,10 @@ class Series:
         moved = any(pledge.epoch != where.epoch(pledge.shard) for pledge in self._window)
         if where.view > self._view or moved:
             self._view = where.view
+            for pledge in self._window:
+                # News counts once: what can't be sent yet waits for its pause, however often nodes
+                # say where the log is. Each pause asks them, so they would be asked without one.
+                pledge.epoch = where.epoch(pledge.shard)
             self._stop()
             self._tries = 0
             self._resume()

@@ -193,9 +193,14 @@ class Appends:
         storing = self._askers.get(id)
         if storing is not None:
             storing[1].append(asked.token)
+        elif (held := state.ring.get(id)) is not None:
+            self._taken([asked.token], held.shard)
         else:
-            held = state.ring.get(id)
-            self._taken([asked.token], held.shard if held else state.known.shard(id))
+            # Perhaps this member has never had the append, and knows it from its drop alone. Until
+            # the drop is on the disk, a crash forgets both, and the next view may begin with what
+            # this member holds (4.5): nobody may count on it before.
+            shard = state.known.shard(id)
+            self._member.journal.when_stored(lambda: self._taken([asked.token], shard))
         return True
 
     def _taken(self, tokens: list[Token], shard: str) -> None:

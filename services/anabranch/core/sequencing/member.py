@@ -146,7 +146,7 @@ class Member:
 
     def void(self, ids: list[AppendId]) -> None:
         assert self.takes
-        self._void(ids)
+        self.state.void(ids)
         self._put(Voided(ids))
 
     def seal(self, ballot: Ballot) -> None:
@@ -280,7 +280,7 @@ class Member:
             case Ordered():
                 self._order(entry)
             case Voided(ids):
-                self._void(ids)
+                self.state.void(ids)
             case SealedBy(ballot):
                 self.sealed = ballot
             case StatePart():
@@ -308,10 +308,6 @@ class Member:
         if self.view is not None and self.view.leader == self.config.node:
             self.unstable.append(ordered)
             self.release(ordered.stable)
-
-    def _void(self, ids: list[AppendId]) -> None:
-        for id in ids:
-            self.state.ring.remove(id)
 
     def release(self, stable: Position) -> None:
         """All members have dropped what lies below."""

@@ -19,6 +19,24 @@ def test_erwin_st_an_append_waits_for_all_replicas_of_its_shard() -> None:
     assert acknowledged(pledge)
 
 
+def test_erwin_st_nodes_are_asked_with_pauses_while_a_sequencer_is_away() -> None:
+    """Also if a shard has another epoch by then than the one in which an append was sent."""
+    world = ready("st")
+    pledge = world.append(b"x")
+    world.nodes["q0"].refusing = True
+    world.snap("q0")
+    world.enter_epoch(pledge.shard, 2)
+    for name in world.nodes:
+        world.learn(name)
+    before = world.asked["Locate"]
+    world.session.whereabouts.ask_another()
+    world.give(Written())
+    world.flow()
+    assert world.asked["Locate"] <= before + 3, "no answer but the first leads to a question"
+    world.settle(4)
+    assert acknowledged(pledge)
+
+
 def test_erwin_st_a_request_goes_to_the_shard_that_it_is_known_with() -> None:
     world = World(2, ("a",), "st")
     request_id = next(id for id in "abcdef" if request_identity("erwin", id) % 2)

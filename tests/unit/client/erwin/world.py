@@ -175,6 +175,14 @@ class World:
         shards = (*known.shards, added)
         self.configurations.append(replace(known, version=version, shards=shards))
 
+    def enter_epoch(self, shard: str, epoch: int) -> None:
+        """The shard has other replicas, or the same ones anew."""
+        known = self.directory
+        shards = tuple(
+            replace(e, epoch=epoch if e.name == shard else e.epoch) for e in known.shards
+        )
+        self.configurations.append(replace(known, version=known.version + 1, shards=shards))
+
     def close_shard(self, shard: str) -> None:
         """It takes no new records."""
         known = self.directory

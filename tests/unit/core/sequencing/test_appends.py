@@ -8,7 +8,7 @@ from anabranch.core.limits import Limits
 from anabranch.core.producers import REQUEST_EPOCH
 from anabranch.core.records.record import Record, encode
 from anabranch.core.sequencing.protocol.ids import AppendId
-from anabranch.core.sequencing.protocol.letters import Present, Seal
+from anabranch.core.sequencing.protocol.letters import Drop, Present, Seal
 from anabranch.core.sequencing.protocol.messages import Append, AppendMeta, Locate, Taken
 from anabranch.core.sequencing.state.ring import ENTRY_BYTES
 from anabranch.core.sequencing.view import Ballot
@@ -36,6 +36,28 @@ def test_an_append_is_acknowledged_when_it_is_on_the_disk_and_repetitions_with_i
     assert group.answered(tokens) == [Taken(), Taken()]
     assert group.answered(group.append(1, id_of(0), "a")) == [Taken()]
     assert len(group["a"].replica.ring) == 1
+
+
+def test_an_append_that_comes_after_its_drop_is_acknowledged_when_that_is_on_the_disk() -> None:
+    """Until then a member that is restarted holds neither, and the next view may begin with it."""
+    group = group_of()
+    group.append(1, id_of(0), "a")
+    group.run()
+    group["a"].order(group["a"].take())
+    group["a"].write()
+    group.deliver_all(Drop)
+    (lost,) = group.append(1, id_of(0), "b")
+    group.restart("b")
+    assert group.answered([lost]) == []
+    group.wait(100)
+    group.wait(100)
+    group["a"].link("b")
+    group.deliver_all(Drop)
+    (late,) = group.append(1, id_of(0), "b")
+    assert group.answered([late]) == []
+    group["b"].write()
+    assert group["b"].replica.ordered == 1
+    assert group.answered([lost, late]) == [Taken()]
 
 
 def test_an_append_of_another_view_is_refused() -> None:

@@ -18,6 +18,7 @@ WEIGHTS = {
     "write": 9,
     "append": 6,
     "repeat": 2,
+    "partly": 2,
     "order": 9,
     "settle": 5,
     "restart": 3,
@@ -61,6 +62,8 @@ def step(world: World, what: str, which: int, other: int) -> None:
             world.append(1 + which % 2)
         case "repeat":
             world.append(1 + which % 2, repeat=other)
+        case "partly":
+            world.append(1 + which % 2, without=name)
         case "order":
             world.order(name, 1 + other % 3)
         case "lose":

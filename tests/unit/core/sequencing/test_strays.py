@@ -66,6 +66,23 @@ def test_an_append_of_a_producer_that_went_on_without_it_leaves_the_ring() -> No
     assert [entry.id.epoch for entry in group["b"].replica.ring] == [1]
 
 
+def test_an_append_that_was_void_is_taken_anew_in_the_next_view() -> None:
+    """Another client goes on under its producer's id, which readers see: the leader refuses it."""
+    group = group_of("a", "b")
+    group.append(1, id_of(3), "a")
+    group.append(1, id_of(5), "a", lowest=5)
+    group.append(1, id_of(0), "b")
+    group.run()
+    wait(group)
+    assert held(group, "b") == []
+    group.change(Ballot(2, 1), "b", "a", source="b", sealed=("b",))
+    tokens = group.append(2, id_of(0), "a", "b")
+    group.run()
+    assert group.answered(tokens) == [Taken(), Taken()]
+    assert 0 in held(group, "a")
+    assert 0 in held(group, "b")
+
+
 def test_nothing_is_void_while_drops_are_under_way() -> None:
     """What the leader knows and doesn't hold may be ordered: the other member may be a source."""
     group = group_of("a", "b")

@@ -91,8 +91,10 @@ class World:
 
     # Clients.
 
-    def append(self, producer: int, *, repeat: int | None = None) -> None:
-        """A new append, or one that was sent before, to all members of the view."""
+    def append(self, producer: int, *, repeat: int | None = None, without: str = "") -> None:
+        """A new append, or one that was sent before, to all members of the view; `without`: what
+        is sent to this node is lost.
+        """
         mine = [id for id in self.sent if id.producer == producer]
         if repeat is not None and mine:
             id = mine[repeat % len(mine)]
@@ -107,7 +109,7 @@ class World:
         if self.data_on_shards:
             message = AppendMeta(self.view.number, lowest, id, 1, 10, "a")
         for name in self.view.nodes:
-            if self.group[name].up:
+            if name != without and self.group[name].up:
                 token = next(self.group.tokens)
                 self.asked[token] = id, self.view.number
                 assert self.group[name].request(token, message)

@@ -41,7 +41,11 @@ class ItemReader:
         assert self._contents.map.first <= low, "what is trimmed isn't asked for"
         if self._fetching >= FETCHES_MAX:
             self._queue.append((low, high, bytes_max, then))
-            return
+        else:
+            self._fetch(low, high, bytes_max, then)
+
+    def _fetch(self, low: LocalSequence, high: LocalSequence, bytes_max: int, then: Then) -> None:
+        """What has waited its turn may be trimmed by now: the storage then gives nothing."""
         self._fetching += 1
         self._counters.journal_reads += 1
         self._contents.storage.fetch(low, high, bytes_max, partial(self._fetched, then))
@@ -51,7 +55,7 @@ class ItemReader:
         assert self._fetching >= 0
         then([ShardItem(item.first, item.batch) for item in items])
         if self._queue and self._fetching < FETCHES_MAX:
-            self.fetch(*self._queue.popleft())
+            self._fetch(*self._queue.popleft())
 
     def _decode(self, item: Item) -> ShardItem:
         known = self._decoded.get(item.first)

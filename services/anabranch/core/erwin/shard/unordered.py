@@ -383,7 +383,10 @@ class Unordered:
             binding = self._bindings.popleft()
             if self._bound.get(binding.id) is binding:
                 del self._bound[binding.id]
-            (self._voided if binding.voided else self._known).add(binding.id)
+            if binding.voided:
+                self._voided.add(binding.id)
+            elif not _may_be_used_anew(binding.id):
+                self._known.add(binding.id)
             datum = self._remove(binding.id)
             if datum is not None:
                 self._drop_orphans(binding.id, datum)
@@ -419,6 +422,14 @@ class Unordered:
             if id not in self._bound:
                 found.append(id)
         return found
+
+
+def _may_be_used_anew(id: AppendId) -> bool:
+    """Sequencers forget a request after `request_memory_ms`, and all of them at once if a view is
+    lost: the next append under its id is another one. Taken for known here, it would be
+    acknowledged and become no-ops. Data of a repetition is an orphan instead.
+    """
+    return is_request(id.producer, id.epoch, id.sequence)
 
 
 def _holder(id: AppendId) -> int:

@@ -136,6 +136,23 @@ class Duplicates:
             self._appends += id.sequence not in producer.known
             producer.known[id.sequence] = position
 
+    def void(self, id: AppendId) -> None:
+        """It left the ring and is never ordered in this view: a repetition is new. Taken for known,
+        it would be acknowledged and be in no ring, if the next view begins with this state.
+        """
+        if _is_request(id):
+            asked = self._requests.get(id.producer)
+            if asked is not None and asked.position == PENDING:
+                del self._requests[id.producer]
+            return
+        producer = self._producers.get(id.producer)
+        if producer is None or producer.epoch != id.epoch:
+            return
+        if producer.known.get(id.sequence) == PENDING:
+            del producer.known[id.sequence]
+            self._appends -= 1
+            assert self._appends >= 0
+
     def knows(self, id: AppendId) -> bool:
         if _is_request(id):
             return id.producer in self._requests

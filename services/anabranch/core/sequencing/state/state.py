@@ -69,6 +69,12 @@ class State:
             self.known.place(id, position, now, shard)
         self.ordered = max(self.ordered, upto)
 
+    def void(self, ids: Sequence[AppendId]) -> None:
+        """These leave the ring without being ordered."""
+        for id in ids:
+            if self.ring.remove(id) is not None:
+                self.known.void(id)
+
     def image(self) -> StateImage:
         """It shares parts with this state: encode it before anything changes."""
         return StateImage(self.ordered, list(self.ring), self.known.image())

@@ -1,13 +1,14 @@
 """Reads: fast ones, slow ones, short ones; none holds up pushes or another read."""
 
 import pytest
-from tests.unit.core.erwin.shard.erwin_stage import Stage, batch
+from tests.unit.core.erwin.shard.erwin_stage import FENCE, LEADER, Stage, batch
 
 from anabranch.core.askers import REQUEST_BITS, seat_number
 from anabranch.core.errors.refused import Refused
+from anabranch.core.erwin.protocol.letters import Push
 from anabranch.core.erwin.protocol.messages import Read
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Request
+from anabranch.core.machine import Received, Request
 
 
 def pushed(stage: Stage, count: int, *, stable: int | None = None, size: int = 1) -> None:
@@ -155,3 +156,22 @@ def test_one_client_leaves_places_for_the_reads_of_others() -> None:
     token = stage.read("a1", 0, wait_ms=1_000, token=good)
     pushed(stage, 1)
     assert stage.records(token).upto == 1
+
+
+def test_a_read_that_waits_its_turn_is_refused_if_its_position_is_trimmed_meanwhile() -> None:
+    stage = Stage(cache_bytes=300)
+    pushed(stage, 60)
+    node = stage.nodes["a1"]
+    tokens = range(1_000, 1_030)
+    for token in tokens:
+        message = Read(shard="a", start=token - 1_000, bytes_max=1, records_max=1)
+        node.give(Request(token, message))
+    trim = Push(fence=FENCE, base=0, first=60, rows=[], batches=[], stable=60, trimmed=50)
+    node.give(Received(LEADER, trim))
+    stage.sleep(1)
+    for token in tokens:
+        answer = stage.answer(token)
+        assert isinstance(answer, Refused), answer
+        assert answer.code == "position-trimmed"
+    assert node.machine.waiting_reads == 0
+    assert stage.contents(stage.read("a1", 50)) == [(n, [f"v{n}"]) for n in range(50, 60)]

@@ -478,3 +478,19 @@ def test_other_records_under_a_request_id_are_refused_while_the_first_are_held()
     tokens = [st.data("a1", content) for content in (first, same, other)]
     assert [st.answer(token) for token in tokens[:2]] == [Stored(), Stored()]
     assert code(st, tokens[2]) == "request-reused"
+
+
+def test_data_under_a_request_id_that_the_sequencers_have_forgotten_is_bound_anew() -> None:
+    def content(value: bytes) -> bytes:
+        records = [Record(value)]
+        return encode(records, producer_id=9, producer_epoch=REQUEST_EPOCH, base_sequence=0, now=0)
+
+    st = stage()
+    id = AppendId(9, REQUEST_EPOCH, 0)
+    for first, value in enumerate((b"monday", b"tuesday")):
+        tokens = [st.data(node, content(value)) for node in ("a1", "a2")]
+        assert [st.answer(token) for token in tokens] == [Stored(), Stored()]
+        st.push("a1", first, [Row(first, 1, 0, id)])
+        st.push("a1", first + 1, [], stable=first + 1)
+        st.sleep(2_000)  # by then the backup knows as well
+    assert st.contents(st.read("a1", 0)) == [(0, ["monday"]), (1, ["tuesday"])]
