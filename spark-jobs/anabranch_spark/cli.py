@@ -19,7 +19,6 @@ JOBS: dict[str, str] = {
     "gate": "Judge a fork by declared expectations, before it is promoted.",
     "audit": "Compare a log's batches with the sums that the service keeps.",
     "diff": "Compare two logs by key.",
-    "compact": "Copy small extents of logs into large ones.",
     "export": "Write a log as Parquet files, or to an Iceberg or Delta table.",
 }
 """What the list of jobs says of each."""

@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 _NAMES = count()
+LEFT_BY_SPARK = (
+    "ignore:unclosed <socket:ResourceWarning",
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+)
+"""It leaves the socket of each `collect` to the garbage collector."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker starts the JVM, and runs every test that needs it."""
     for item in items:
-        if HERE in item.path.parents and item.config.pluginmanager.hasplugin("xdist"):
+        if HERE not in item.path.parents:
+            continue
+        for warning in LEFT_BY_SPARK:
+            item.add_marker(pytest.mark.filterwarnings(warning))
+        if item.config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

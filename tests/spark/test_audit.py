@@ -32,11 +32,6 @@ from anabranch_spark.audit.task import answered
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark leaves sockets of its collected rows to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning",
-    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
-)
 
 DEADLINE_S = 60.0
 LIMITS = """

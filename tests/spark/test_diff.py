@@ -8,7 +8,6 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from tests.integration.server_process import running
 
 import anabranch
@@ -17,12 +16,6 @@ from anabranch_spark.diff.__main__ import main
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Spark leaves sockets of its collected rows to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning",
-    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
-)
 
 
 def put(log: Log, key: str | None, value: str | None) -> None:

@@ -18,9 +18,6 @@ from anabranch_spark.gate.__main__ import main
 from anabranch_spark.gate.rounds import rounds
 from anabranch_spark.gate.task import Task
 
-# pyspark leaves the socket of each `collect` to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 ORDERS = """\
 version: 1
 value: {format: json, schema: "id bigint, price double, state string"}

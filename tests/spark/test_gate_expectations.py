@@ -12,9 +12,6 @@ from anabranch_spark.expectations.outcome import OfSuite
 from anabranch_spark.expectations.suite import PARSED, Nulls
 from anabranch_spark.source.schema import COLUMNS
 
-# pyspark leaves the socket of each `collect` to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 PARENT, FORK = 1, 2
 JSON = "id bigint, price double, exact decimal(6,2), state string, at timestamp, order bigint"

@@ -13,9 +13,6 @@ from tests.integration.cli_server import Server
 
 from anabranch_spark.expectations import load, parsed
 
-# pyspark leaves the socket of each `collect` to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 PAGE = "docs/howto/spark-gate.md"
 
 

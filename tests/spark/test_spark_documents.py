@@ -16,11 +16,6 @@ import anabranch
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Spark leaves sockets of its collected rows to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning",
-    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
-)
 
 PYTHON = "python -m "
 

@@ -39,7 +39,6 @@ def spark(words: tuple[str, ...]) -> int:
     gate     Judge a fork by declared expectations, before it is promoted.
     audit    Compare a log's batches with the sums that the service keeps.
     diff     Compare two logs by key.
-    compact  Copy small extents of logs into large ones.
     export   Write a log as Parquet files, or to an Iceberg or Delta table.
 
     They need the extra `spark` (`pip install 'anabranch[spark]'`) and Java 17. `anabranch spark JOB

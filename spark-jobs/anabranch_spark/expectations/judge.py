@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
-from py4j.protocol import Py4JError  # pyright: ignore[reportMissingTypeStubs]
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 
 from anabranch_spark.expectations.decode import OWN, decoded
@@ -17,8 +15,8 @@ from anabranch_spark.expectations.relations import Judge, Logs, relations
 from anabranch_spark.expectations.samples import samples
 from anabranch_spark.expectations.suite import Suite
 from anabranch_spark.expectations.words import shown
+from anabranch_spark.spark_failures import SPARK_FAILURES
 
-SPARK_FAILURES = (PySparkException, Py4JError)
 _REASON_CHARS_MAX = 300
 _TRACEBACK = "Traceback (most recent call last):"
 

@@ -25,6 +25,7 @@ from anabranch_spark.gate.task import (
     Task,
     task,
 )
+from anabranch_spark.jobs.command import run
 from anabranch_spark.jobs.verdict import Verdict, write_report
 
 VERDICTS = {
@@ -45,7 +46,7 @@ _NAMES = {
 }
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("gate", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("expectations")
 @click.option("--service", help="The service's URL. [ANABRANCH_URL]")
 @click.option("--log", help="The fork to judge, by its name. [ANABRANCH_LOG]")
@@ -69,7 +70,7 @@ _NAMES = {
     help="How often a fork that moves is judged, with --promote.",
 )
 @click.option("--master", help="Spark's master; as Spark is configured, or else this machine.")
-def command(**given: Any) -> int:
+def command(**given: Any) -> Verdict:
     """Judge a fork's own records by a file of EXPECTATIONS, YAML or Python.
 
     Exits with 0 if all pass, 2 if the data fail some, and 3 if that couldn't be told.
@@ -110,7 +111,7 @@ def _report(given: Mapping[str, Any], named: Mapping[str, str | None]) -> Report
             return unjudged(meant, cause(error))
 
 
-def _written(report: Report, given: Mapping[str, Any]) -> int:
+def _written(report: Report, given: Mapping[str, Any]) -> Verdict:
     """The last line of the log is the reason: that end is what the operator shows."""
     try:
         if given["report"]:
@@ -133,16 +134,7 @@ def _says(line: str) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    """The exit code. A mistake in the arguments says nothing of the data, so it is 3 and not
-    click's 2.
-    """
-    try:
-        return int(command.main(words, prog_name="anabranch_spark.gate", standalone_mode=False))
-    except click.Abort:
-        return Verdict.UNKNOWN
-    except click.ClickException as error:
-        error.show()
-        return Verdict.UNKNOWN
+    return run(command, sys.argv[1:] if words is None else words)
 
 
 if __name__ == "__main__":

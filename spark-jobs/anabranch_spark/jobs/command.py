@@ -4,14 +4,10 @@ import sys
 from collections.abc import Sequence
 
 import click
-from py4j.protocol import Py4JError  # pyright: ignore[reportMissingTypeStubs]
-from pyspark.errors import PySparkException
 
 from anabranch.errors import AnabranchError
 from anabranch_spark.jobs.verdict import Verdict
-
-SPARK_FAILURES: tuple[type[Exception], ...] = (PySparkException, Py4JError)
-"""What Spark raises where it can't do what it should."""
+from anabranch_spark.spark_failures import SPARK_FAILURES
 
 
 def run(command: click.Command, words: Sequence[str]) -> int:
