@@ -24,7 +24,7 @@ AHEAD_MAX = 4
 HELD_BYTES_MAX = 32 << 20
 """Bytes of them that a task holds or waits for, unless it is one GET."""
 
-_PARTIAL, _FORBIDDEN, _MISSING, _SLOW_DOWN = 206, 403, 404, 429
+_PARTIAL, _MISSING, _PAST_END, _SLOW_DOWN = 206, 404, 416, 429
 _SERVER_FAULTS = 500
 
 
@@ -132,9 +132,10 @@ class Fetcher:
                 raise ObjectGone("the store has no such object")
             if response.status >= _SERVER_FAULTS or response.status == _SLOW_DOWN:
                 return response.status
-            if response.status == _FORBIDDEN:
-                raise UrlRefused("the store refuses the signed URL (403)")
-            raise CutShort(f"the store answers {response.status} to the signed range")
+            if response.status == _PAST_END:
+                raise CutShort("the object ends before the range begins (416)")
+            # 403, and of some stores 400 where a URL has lapsed.
+            raise UrlRefused(f"the store refuses the signed URL ({response.status})")
 
     def _connection(self, url: SplitResult) -> http.client.HTTPConnection:
         """The connection of the calling thread to the store."""

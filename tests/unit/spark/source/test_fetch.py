@@ -113,7 +113,14 @@ def test_a_store_that_stays_away_is_named_without_the_signature(
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(404, ObjectGone), (403, UrlRefused), (200, CutShort), (416, CutShort)]
+    ("status", "kind"),
+    [
+        (404, ObjectGone),
+        (403, UrlRefused),
+        (400, UrlRefused),
+        (200, UrlRefused),
+        (416, CutShort),
+    ],
 )
 def test_what_the_store_says_is_told_at_once(
     store: Store, fetcher: Fetcher, status: int, kind: type[Exception]
