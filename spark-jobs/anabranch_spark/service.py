@@ -10,6 +10,9 @@ URL = "ANABRANCH_URL"
 TOKEN = "ANABRANCH_TOKEN"  # noqa: S105  # a variable's name
 TOKEN_FILE = "ANABRANCH_TOKEN_FILE"  # noqa: S105
 
+PATIENCE_S = 30.0
+"""For a first answer: many tasks begin at once, on machines that Spark keeps busy."""
+
 
 def address(given: str | None) -> str:
     """The service's URL: an option or argument if there is one, otherwise the environment's.
@@ -28,4 +31,5 @@ def address(given: str | None) -> str:
 
 def connect(url: str) -> anabranch.Service:
     """A connection of this process; close it, or use it with `with`."""
-    return anabranch.connect(url, settings=anabranch.Settings(token=os.environ.get(TOKEN) or None))
+    settings = anabranch.Settings(token=os.environ.get(TOKEN) or None)
+    return anabranch.connect(url, timeout=PATIENCE_S, settings=settings)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+PATIENCE_S = 60.0
 _NAMES = count()
 LEFT_BY_SPARK = (
     "ignore:unclosed <socket:ResourceWarning",
@@ -73,7 +74,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def service(url: str) -> Iterator[anabranch.Service]:
-    with anabranch.connect(url) as service:
+    with anabranch.connect(url, timeout=PATIENCE_S) as service:
         yield service
 
 
