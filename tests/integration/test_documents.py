@@ -31,6 +31,7 @@ RUN = {
     "docs/howto/operate.md": "tests/integration/test_operate.py",
     "docs/howto/python-client.md": "tests/integration/test_client.py",
     "docs/howto/scans.md": "tests/integration/test_compaction.py",
+    "docs/howto/spark-write.md": "tests/spark/test_sink.py",
     "docs/howto/speculate.md": "tests/integration/test_belfast_client.py",
     "docs/reference/client.md": "tests/integration/test_documents.py",
     "docs/tutorial/first-fork.md": "tests/integration/test_cli_tutorial.py",
