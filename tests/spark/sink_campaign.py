@@ -1,6 +1,7 @@
 """Kills drivers and Python workers of streaming queries, and compares the log with what was meant.
 
-`python -m tests.spark.sink_campaign MODE KILLS SEED` runs one by hand.
+`python -m tests.spark.sink_campaign MODE KILLS SEED FILES SECONDS` runs one by hand: it kills until
+there were so many kills, or for so long, and then lets the last stream come to its end.
 """
 
 import os
@@ -23,7 +24,7 @@ import anabranch
 from anabranch.core.records.set_sum import UNKNOWN
 
 HERE = Path(__file__).parent
-FILES, LINES = 120, 60
+LINES = 60
 SILENCE_S = 600.0
 """A driver that says nothing for so long hangs."""
 _EPOCH_MS = 1_700_000_000_000
@@ -57,18 +58,18 @@ def lines_of(file: int) -> list[str]:
     return [f"{first + line} key-{line} of {file} {pad}" for line in range(LINES - file % 7)]
 
 
-def write_files(folder: Path) -> None:
+def write_files(folder: Path, files: int) -> None:
     folder.mkdir(parents=True)
-    for file in range(FILES):
+    for file in range(files):
         path = folder / f"{file:04}.txt"
         path.write_text("".join(line + "\n" for line in lines_of(file)))
-        os.utime(path, (1_700_000_000 + file,) * 2)
+        os.utime(path, (1_700_000_000 + file, 1_700_000_000 + file))
 
 
-def append_meant(log: anabranch.Log) -> None:
+def append_meant(log: anabranch.Log, files: int) -> None:
     """As one writer would that nobody kills."""
     writer = log.writer("meant")
-    for file in range(FILES):
+    for file in range(files):
         meant = [
             anabranch.Record(line.encode(), line.split()[1].encode(), (), int(line.split()[0]))
             for line in lines_of(file)
@@ -210,16 +211,18 @@ def driving(folder: Path, *words: str) -> Iterator[Driver]:
 class Campaign:
     """Queries of one mode, one after the other, until there were enough kills."""
 
-    def __init__(self, folder: Path, mode: str, kills: int, seed: int) -> None:
-        self._folder, self._mode, self._wanted = folder, mode, kills
+    def __init__(self, folder: Path, mode: str, *, kills: int, files: int, seed: int) -> None:
+        self._folder, self._mode, self._wanted, self._files = folder, mode, kills, files
         self._chance = random.Random(seed)
+        self._kills_end = 0.0
         self.tally = Tally()
 
     def run(self, url: str, within_s: float) -> Tally:
         begun = monotonic()
+        self._kills_end = begun + within_s
         with anabranch.connect(url) as service:
-            append_meant(service.ensure("meant"))
-            while self.tally.kills < self._wanted and monotonic() - begun < within_s:
+            append_meant(service.ensure("meant"), self._files)
+            while not self._enough():
                 self.tally.rounds += 1
                 log = f"kills-{self._mode}-{self.tally.rounds}"
                 service.create(log)
@@ -228,10 +231,13 @@ class Campaign:
         self.tally.seconds = round(monotonic() - begun, 1)
         return self.tally
 
+    def _enough(self) -> bool:
+        return self.tally.kills >= self._wanted or monotonic() > self._kills_end
+
     def _round(self, url: str, log: str) -> None:
         """One stream, from its first file to its last, through as many drivers as it takes."""
         folder = self._folder / log
-        write_files(folder / "files")
+        write_files(folder / "files", self._files)
         while True:
             if self._chance.random() < 0.5 and forget_commit(folder / "checkpoint"):
                 self.tally.forgotten += 1
@@ -248,7 +254,7 @@ class Campaign:
         while heard != _ENDED:
             self.tally.failures += heard == "failed"
             patience -= heard.startswith("batch")
-            if heard != "ready" and self.tally.kills < self._wanted:
+            if heard != "ready" and not self._enough():
                 Event().wait(self._chance.uniform(0, 0.8))
                 if patience <= 0 and self._chance.random() < 0.4:
                     driver.kill()
@@ -259,13 +265,16 @@ class Campaign:
         return True
 
 
-def main(mode: str, kills: str, seed: str) -> None:
+def main(mode: str, kills: str, seed: str, files: str, seconds: str) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         with Server.started(folder) as server:
-            done = Campaign(folder, mode, int(kills), int(seed)).run(server.url, 3_600)
-    sys.stdout.write(f"{done}\n")
+            campaign = Campaign(folder, mode, kills=int(kills), files=int(files), seed=int(seed))
+            try:
+                campaign.run(server.url, float(seconds))
+            finally:
+                sys.stdout.write(f"{campaign.tally}\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:6])

@@ -1,7 +1,7 @@
 """Logs written by a real Spark, batch and stream, in both modes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def test_every_column_of_a_record_is_written_and_null_is_nothing(
         """SELECT * FROM VALUES
         (CAST('k' AS binary), 'v', array(struct('h', X'01'), struct('h', NULL)),
          timestamp_micros(1700000000123456)),
-        (NULL, NULL, NULL, NULL) AS (key, value, headers, timestamp)"""
+        (NULL, NULL, NULL, NULL) AS rows(key, value, headers, timestamp)"""
     ).selectExpr(
         "timestamp",
         "CAST(headers AS array<struct<name: string, value: binary>>) AS headers",
@@ -220,7 +220,7 @@ def test_a_batch_whose_task_fails_is_written_once_when_it_is_run_again(
 ) -> None:
     once = files.folder / "once"
 
-    def broken(batches: Iterator[Any]) -> Iterator[Any]:
+    def broken(batches: Iterable[Any]) -> Iterator[Any]:
         yield from batches
         if not once.exists():
             once.touch()

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.cli_server import Server
 from tests.spark.sink_campaign import Campaign
 
-KILLS, WITHIN_S = 50, 1_800.0
+KILLS, FILES, WITHIN_S = 50, 120, 1_800.0
 
 
 @pytest.mark.nightly
@@ -23,7 +23,9 @@ def test_whatever_is_killed_each_record_is_in_the_log_once(
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("no Java on this machine: Spark needs 17 or 21")
     with Server.started(tmp_path / "service") as server:
-        tally = Campaign(tmp_path, mode, KILLS, seed).run(server.url, WITHIN_S)
+        tally = Campaign(tmp_path, mode, kills=KILLS, files=FILES, seed=seed).run(
+            server.url, WITHIN_S
+        )
     assert tally.kills >= KILLS, f"there wasn't time for more: {tally}"
     assert tally.drivers, "drivers were killed"
     assert tally.forgotten, "a last commit was forgotten"

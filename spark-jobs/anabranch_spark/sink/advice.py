@@ -1,6 +1,6 @@
 """What a Spark user can do about a refused append, said where Spark shows the error."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import anabranch
@@ -22,7 +22,7 @@ _CONFLICT = (
 
 
 @contextmanager
-def explained(rows: Rows | None = None) -> Iterator[None]:
+def explained(rows: Rows | None = None) -> Generator[None]:
     """Give errors of the service a note on what they mean in Spark. `rows`: what is appended."""
     try:
         yield

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
@@ -11,6 +10,7 @@ from anabranch.errors import BadRequest
 from anabranch_spark.sink.identity import BATCH_ID, Version, batch_version
 from anabranch_spark.sink.log_sink import LogSink
 from anabranch_spark.sink.options import batch_options
+from anabranch_spark.sink.rows import ArrowBatch
 from anabranch_spark.sink.spark_parts import (
     PartMessage,
     log_sink,
@@ -18,9 +18,6 @@ from anabranch_spark.sink.spark_parts import (
     reported,
     task,
 )
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +28,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: LogSink, version: Version, *, repeatable: bool) -> None:
         self._sink, self._version, self._repeatable = sink, version, repeatable
 
-    def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
+    def write(self, iterator: Iterator[ArrowBatch]) -> WriterCommitMessage:
         """Append one partition; in a task."""
         context = task()
         if not self._repeatable and context.getLocalProperty(BATCH_ID) is not None:

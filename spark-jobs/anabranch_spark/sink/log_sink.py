@@ -1,7 +1,6 @@
 """A write to a log, from both sides: what its tasks do, and what its driver does."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,10 +10,7 @@ from anabranch_spark.sink.columns import Columns
 from anabranch_spark.sink.identity import Version
 from anabranch_spark.sink.messages import PartWritten, merged
 from anabranch_spark.sink.options import Mode
-from anabranch_spark.sink.rows import Rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from anabranch_spark.sink.rows import ArrowBatch, Rows
 
 
 class LogSink(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,9 +24,7 @@ class LogSink(msgspec.Struct, frozen=True, kw_only=True):
     """Drawn for each execution of a batch: its forks bear it."""
     fork_ttl_s: int
 
-    def write(
-        self, batches: "Iterable[pa.RecordBatch]", *, version: Version, part: int
-    ) -> PartWritten:
+    def write(self, batches: Iterable[ArrowBatch], *, version: Version, part: int) -> PartWritten:
         """Append one partition. Run by a task; it reads the partition as it appends it."""
         rows = Rows(batches, self.columns, part)
         with connect(self.url) as service:

@@ -1,18 +1,28 @@
 """From Arrow batches to records, a few rows at a time."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any, Protocol
 
 from anabranch import Record
 from anabranch.errors import BadRequest
 from anabranch_spark.sink.columns import Columns
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 ROWS = 1_000
 """Of an Arrow batch that are Python objects at a time."""
 _UNSTAMPED = Record().timestamp
+Header = tuple[str, bytes | None]
+
+
+class ArrowBatch(Protocol):
+    """As much as is needed of pyarrow's RecordBatch, which has no types."""
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def slice(self, offset: int, length: int) -> "ArrowBatch": ...
+
+    def column(self, i: int) -> Any: ...
 
 
 class Rows:
@@ -22,7 +32,7 @@ class Rows:
     none; a null timestamp is the time of sending.
     """
 
-    def __init__(self, batches: "Iterable[pa.RecordBatch]", columns: Columns, part: int) -> None:
+    def __init__(self, batches: Iterable[ArrowBatch], columns: Columns, part: int) -> None:
         self._batches, self._columns, self._part = batches, columns, part
         self._given = 0
         self._largest = self._largest_row = -1
@@ -37,7 +47,7 @@ class Rows:
             for start in range(0, batch.num_rows, ROWS):
                 yield from self._records(batch.slice(start, ROWS))
 
-    def _records(self, batch: "pa.RecordBatch") -> Iterator[Record]:
+    def _records(self, batch: ArrowBatch) -> Iterator[Record]:
         columns, count = self._columns, batch.num_rows
         values = _octets(batch.column(columns.value))
         keys = _octets_or_none(batch, columns.key, count)
@@ -50,10 +60,12 @@ class Rows:
             self._given += 1
             yield record
 
-    def _headers(self, pairs: list[dict[str, Any]] | None) -> tuple[tuple[str, bytes | None], ...]:
+    def _headers(
+        self, pairs: list[dict[str, Any] | None] | None
+    ) -> tuple[tuple[str, bytes | None], ...]:
         if not pairs:
             return ()
-        found: list[tuple[str, bytes | None]] = []
+        found: list[Header] = []
         for pair in pairs:
             if pair is None or pair["name"] is None:
                 raise self._refused("a header is null or has no name")
@@ -72,10 +84,13 @@ class Rows:
         return BadRequest(f"row {self._given} of partition {self._part}, counted from 0", reason)
 
 
-def _octets(column: "pa.Array[Any]") -> list[bytes | None]:
-    """Text becomes UTF-8, without a copy."""
-    import pyarrow as pa
+def _pyarrow() -> Any:
+    return import_module("pyarrow")
 
+
+def _octets(column: Any) -> list[bytes | None]:
+    """Text becomes UTF-8, without a copy."""
+    pa = _pyarrow()
     if pa.types.is_string(column.type):
         column = column.cast(pa.binary())
     elif pa.types.is_large_string(column.type):
@@ -83,19 +98,18 @@ def _octets(column: "pa.Array[Any]") -> list[bytes | None]:
     return column.to_pylist()
 
 
-def _octets_or_none(batch: "pa.RecordBatch", place: int | None, count: int) -> list[bytes | None]:
+def _octets_or_none(batch: ArrowBatch, place: int | None, count: int) -> list[bytes | None]:
     return [None] * count if place is None else _octets(batch.column(place))
 
 
-def _plain(batch: "pa.RecordBatch", place: int | None, count: int) -> list[Any]:
+def _plain(batch: ArrowBatch, place: int | None, count: int) -> list[Any]:
     return [None] * count if place is None else batch.column(place).to_pylist()
 
 
-def _microseconds(batch: "pa.RecordBatch", place: int | None, count: int) -> list[int | None]:
-    import pyarrow as pa
-
+def _microseconds(batch: ArrowBatch, place: int | None, count: int) -> list[int | None]:
     if place is None:
         return [None] * count
+    pa = _pyarrow()
     column = batch.column(place)
     in_microseconds = pa.timestamp("us", column.type.tz)
     return column.cast(in_microseconds).cast(pa.int64()).to_pylist()

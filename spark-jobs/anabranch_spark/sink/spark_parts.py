@@ -40,7 +40,7 @@ def log_sink(options: WriteOptions, schema: StructType) -> LogSink:
         log=options.log,
         mode=options.mode,
         columns=input_columns(fields),
-        execution=secrets.token_hex(4),
+        execution=secrets.token_hex(8),
         fork_ttl_s=options.fork_ttl_s,
     )
 

@@ -1,7 +1,6 @@
 """Spark's stream writer: each micro-batch is a version of the query's writer."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
@@ -9,6 +8,7 @@ from pyspark.sql.types import StructType
 from anabranch_spark.sink.identity import BATCH_ID, QUERY_ID, stream_version
 from anabranch_spark.sink.log_sink import LogSink
 from anabranch_spark.sink.options import stream_options
+from anabranch_spark.sink.rows import ArrowBatch
 from anabranch_spark.sink.spark_parts import (
     PartMessage,
     log_sink,
@@ -17,9 +17,6 @@ from anabranch_spark.sink.spark_parts import (
     task,
 )
 
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
-
 
 class StreamWriter(DataSourceStreamArrowWriter):
     """Spark makes one for each micro-batch, and another one to commit or abort it."""
@@ -27,7 +24,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, sink: LogSink, writer: str | None) -> None:
         self._sink, self._writer = sink, writer
 
-    def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
+    def write(self, iterator: Iterator[ArrowBatch]) -> WriterCommitMessage:
         """Append one partition; in a task."""
         context = task()
         version = stream_version(

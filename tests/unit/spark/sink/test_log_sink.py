@@ -16,6 +16,7 @@ from anabranch.errors import (
     AnabranchError,
     NoWriterMarks,
     PartDiffers,
+    ReadBlocked,
     RecordTooLarge,
     Squashed,
     UnknownLog,
@@ -34,7 +35,7 @@ WRITER = "query"
 AWAY_S = 40 * 86_400
 """Longer than the service remembers requests, producers and what became of forks."""
 BOTH = pytest.mark.parametrize("mode", Mode)
-_names = count()
+_names, _executions = count(), count()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ class Query:
             log=self.log.name,
             mode=self.mode,
             columns=Columns(0),
-            execution=f"{len(self.executions):08x}",
+            execution=f"{next(_executions):016x}",
             fork_ttl_s=3_600,
         )
         self.executions.append((sink, self.batch, {}))
@@ -206,7 +207,8 @@ def _play_driver(query: Query, step: str, number: int) -> None:
     if step == "task":
         query.task(number % PARTS)
         return
-    query.tasks()
+    if step == "tasks" or len(query.executions[-1][2]) < PARTS:
+        query.tasks()
     if step == "die in commit":
         query.complete_only()
         query.start()
@@ -253,6 +255,7 @@ def test_a_driver_that_dies_in_commit_goes_on_however_long_it_was_away(query: Qu
         query.server.advance(AWAY_S)
         query.start()  # the commit isn't in Spark's own log
         query.tasks()
+        assert query.log.describe().forks == 0, "what is in the log blocks no reader again"
         query.commit()
         query.next()
     query.check(3)
@@ -320,7 +323,8 @@ def test_an_abort_squashes_the_executions_fork_so_that_readers_go_on(
     query = Query(server, service, Mode.FORK)
     query.task(0, values=[b"a"])
     query.log.append(b"beside")
-    assert query.values() == []
+    with pytest.raises(ReadBlocked):
+        query.values()
     query.abort()
     query.abort()
     assert query.values() == [b"beside"]
@@ -333,9 +337,28 @@ def test_a_fork_that_nobody_commits_or_aborts_ends_with_its_time_to_live(
     query.task(0, values=[b"a"])
     query.log.append(b"beside")
     server.advance(3_601)
-    assert query.values() == [b"beside"]
+    (found,) = query.log.read(wait=30)
+    assert found.value == b"beside"
     with pytest.raises(Squashed):
         query.task(1, values=[b"b"])
+
+
+def test_a_commit_whose_fork_is_gone_is_refused_and_the_batch_written_again(
+    server: testing.Server, service: anabranch.Service
+) -> None:
+    query = Query(server, service, Mode.FORK)
+    query.task(0, values=[b"a"])
+    query.task(1, values=[b"b"])
+    server.advance(AWAY_S)
+    with pytest.raises((Squashed, UnknownLog)):
+        query.commit()
+    assert query.log.writers() == []
+    query.abort()
+    query.start()
+    query.task(0, values=[b"a"])
+    query.task(1, values=[b"b"])
+    query.commit()
+    assert sorted(query.values()) == [b"a", b"b"]
 
 
 def test_a_record_that_somebody_else_appends_to_the_fork_is_not_promoted(

@@ -46,7 +46,7 @@ def test_a_report_that_is_missing_or_of_something_else_is_refused(
     spoilt: list[list[PartWritten | None]] = [[*found[:place], None, *found[place:]]]
     other = replace(found[place], part=1_001)
     versions = Version("q", 8), Version("r", 7)
-    spoilt += [[*found, replace(other, version=version)] for version in versions]
+    spoilt.extend([*found, replace(other, version=version)] for version in versions)
     spoilt.append([*found, found[place]])
     for fork in ("a--c", "a--d"):
         other = replace(other, part=other.part + 1, fork=fork)

@@ -81,7 +81,7 @@ def test_what_no_record_can_hold_is_refused_with_its_place(row: Any, says: str) 
     good: Any = (b"", None, None, None)
     batches = [arrow([good] * 3), arrow([good, row])]
     with pytest.raises(BadRequest, match=f"row 4 of partition 17, counted from 0.*{says}"):
-        [*Rows(batches, ALL, 17)]
+        list(Rows(batches, ALL, 17))
 
 
 def test_the_largest_record_so_far_is_known() -> None:
