@@ -12,6 +12,7 @@ from anabranch_spark.sink.log_sink import LogSink
 from anabranch_spark.sink.options import batch_options
 from anabranch_spark.sink.rows import ArrowBatch
 from anabranch_spark.sink.spark_parts import (
+    Messages,
     PartMessage,
     log_sink,
     refuse_overwrite,
@@ -40,10 +41,10 @@ class BatchWriter(DataSourceArrowWriter):
         part = context.partitionId()
         return PartMessage(self._sink.write(iterator, version=self._version, part=part))
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+    def commit(self, messages: Messages) -> None:
         self._sink.commit(reported(messages))
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: Messages) -> None:
         self._sink.abort(reported(messages))
 
 

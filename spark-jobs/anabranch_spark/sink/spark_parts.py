@@ -1,7 +1,6 @@
 """What both of Spark's writers need of pyspark: commit messages, schemas, a task's place."""
 
 import secrets
-from collections.abc import Iterable
 from typing import Any, cast
 
 from pyspark import TaskContext
@@ -15,6 +14,9 @@ from anabranch_spark.sink.log_sink import LogSink
 from anabranch_spark.sink.messages import PartWritten
 from anabranch_spark.sink.options import WriteOptions
 
+Messages = list[WriterCommitMessage | None]
+"""Of all tasks of a write; None in the place of one that failed."""
+
 
 class PartMessage(WriterCommitMessage):
     """A task's report, on its way to the driver."""
@@ -23,8 +25,7 @@ class PartMessage(WriterCommitMessage):
         self.written = written
 
 
-def reported(messages: Iterable[WriterCommitMessage | None]) -> list[PartWritten | None]:
-    """Spark has None in the place of a task that failed."""
+def reported(messages: Messages) -> list[PartWritten | None]:
     found: list[PartWritten | None] = []
     for message in messages:
         assert message is None or isinstance(message, PartMessage), "our tasks sent them"

@@ -10,6 +10,7 @@ from anabranch_spark.sink.log_sink import LogSink
 from anabranch_spark.sink.options import stream_options
 from anabranch_spark.sink.rows import ArrowBatch
 from anabranch_spark.sink.spark_parts import (
+    Messages,
     PartMessage,
     log_sink,
     refuse_overwrite,
@@ -33,10 +34,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         part = context.partitionId()
         return PartMessage(self._sink.write(iterator, version=version, part=part))
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._sink.commit(reported(messages), expected=batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._sink.abort(reported(messages))
 
 
