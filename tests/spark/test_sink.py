@@ -1,7 +1,6 @@
 """Logs written by a real Spark, batch and stream, in both modes."""
 
 import re
-from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,12 @@ pytest.importorskip("pyspark", reason="the extra `spark` isn't installed")
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import udf
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BOTH = pytest.mark.parametrize("mode", ["direct", "fork"])
+ROWS = 25_000
+"""More than Spark gives to a Python worker at a time."""
 _names = count()
 
 
@@ -220,19 +222,19 @@ def test_a_batch_whose_task_fails_is_written_once_when_it_is_run_again(
 ) -> None:
     once = files.folder / "once"
 
-    def broken(batches: Iterable[Any]) -> Iterator[Any]:
-        yield from batches
-        if not once.exists():
+    def broken(value: str) -> str:
+        if value == str(ROWS - 1) and not once.exists():
             once.touch()
-            raise RuntimeError("a task that fails after its last row")
+            raise RuntimeError("a task that fails at its last row")
+        return value
 
     frame, given = files.read(spark), options(log, url, mode=mode, writer="mine")
-    frame = frame.mapInArrow(broken, "value string")
-    files.write(*map(str, range(6_000)))
-    with pytest.raises(PySparkException, match="fails after its last row"):
+    frame = frame.select(udf(broken)("value").alias("value"))
+    files.write(*map(str, range(ROWS)))
+    with pytest.raises(PySparkException, match="fails at its last row"):
         files.run(frame, given)
     files.run(frame, given)
-    assert values(log) == [b"%d" % number for number in range(6_000)]
+    assert values(log) == [b"%d" % number for number in range(ROWS)]
     assert [each.writer for each in log.writers()] == ["mine"]
 
 
