@@ -36,6 +36,7 @@ RUN = {
     "docs/howto/scans.md": "tests/integration/test_compaction.py",
     "docs/howto/spark-audit.md": "tests/spark/test_spark_documents.py",
     "docs/howto/spark-gate.md": "tests/spark/test_gate_page.py",
+    "docs/howto/spark-write.md": "tests/spark/test_sink.py",
     "docs/howto/spark.md": "tests/spark/test_page.py",
     "docs/howto/speculate.md": "tests/integration/test_belfast_client.py",
     "docs/reference/client.md": "tests/integration/test_documents.py",
