@@ -19,6 +19,7 @@ from anabranch.cli.main import CONTEXT, cli
 from anabranch.client import erwin_log
 from anabranch_spark.audit.__main__ import audit
 from anabranch_spark.diff.__main__ import diff
+from anabranch_spark.export.__main__ import command as export
 from anabranch_spark.gate.__main__ import command as gate
 
 RUN = {
@@ -35,6 +36,7 @@ RUN = {
     "docs/howto/python-client.md": "tests/integration/test_client.py",
     "docs/howto/scans.md": "tests/integration/test_compaction.py",
     "docs/howto/spark-audit.md": "tests/spark/test_spark_documents.py",
+    "docs/howto/spark-export.md": "tests/spark/test_export_page.py",
     "docs/howto/spark-gate.md": "tests/spark/test_gate_page.py",
     "docs/howto/spark-write.md": "tests/spark/test_sink.py",
     "docs/howto/spark.md": "tests/spark/test_page.py",
@@ -255,7 +257,8 @@ FOREIGN = {
 
 
 def test_flags_that_the_text_names_exist(root: Path) -> None:
-    known = {*_flags(cli), *_flags(audit), *_flags(diff), *_flags(gate), *FOREIGN}
+    jobs = (audit, diff, export, gate)
+    known = {*_flags(cli), *(flag for job in jobs for flag in _flags(job)), *FOREIGN}
     missing: set[str] = set()
     for page in [root / "README.md", *root.glob("docs/*/*.md")]:
         if page.parent.name != "decisions":

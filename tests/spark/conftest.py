@@ -13,12 +13,17 @@ import pytest
 from tests.integration.server_process import Process, running
 
 import anabranch
+from anabranch.errors import Unavailable
+from anabranch_spark.companions.fetch import find, obstacle
+from anabranch_spark.export import delta, iceberg
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
 PATIENCE_S = 60.0
+EXTENSIONS = "spark.sql.extensions"
+COMPANIONS = "iceberg", "delta", "s3a"
 _NAMES = count()
 LEFT_BY_SPARK = (
     "ignore:unclosed <socket:ResourceWarning",
@@ -39,7 +44,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+def companions() -> list[str]:
+    """Jars of Iceberg, Delta and S3; none if they can't be had here."""
+    if obstacle(COMPANIONS) is not None:
+        return []
+    try:
+        return find(COMPANIONS)
+    except Unavailable:
+        return []
+
+
+@pytest.fixture(scope="session")
+def spark(
+    tmp_path_factory: pytest.TempPathFactory, companions: list[str]
+) -> "Iterator[SparkSession]":
     """`local[2]`, with `anabranch` registered."""
     if find_spec("pyspark") is None:
         pytest.skip("pyspark isn't installed: pip install anabranch[spark]")
@@ -51,7 +69,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     found = session(
         "tests",
         master="local[2]",
+        jars=companions,
         settings={
+            **(_tables() if companions else {}),
             "spark.ui.enabled": "false",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
@@ -63,6 +83,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     found.sparkContext.setLogLevel("ERROR")
     yield found
     found.stop()
+
+
+def _tables() -> dict[str, str]:
+    """Static settings, so every test's session has both."""
+    both = f"{iceberg.SETTINGS[EXTENSIONS]},{delta.SETTINGS[EXTENSIONS]}"
+    return {**iceberg.SETTINGS, **delta.SETTINGS, EXTENSIONS: both}
+
+
+@pytest.fixture
+def tables(spark: "SparkSession", companions: list[str]) -> "SparkSession":
+    """The session, if it can write tables of Iceberg and Delta, and to S3."""
+    if not companions:
+        pytest.skip("the jars of Iceberg, Delta and S3 can't be fetched here")
+    return spark
 
 
 @pytest.fixture(scope="session")

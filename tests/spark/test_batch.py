@@ -176,7 +176,7 @@ def test_a_task_that_finds_damage_names_log_positions_and_object(
             path.write_bytes(path.read_bytes().replace(b"precious", b"PRECIOUS"))
     _, url = own_service()
     reader = spark.read.format("anabranch").option("service", url).option("log", "orders")
-    with pytest.raises(Exception, match=r"records 0 to 9 of log orders.*: object [0-9a-f]{16}"):
+    with pytest.raises(Exception, match=r"records 0 to \d of log orders.*: object [0-9a-f]{16}"):
         reader.load().write.format("noop").mode("overwrite").save()
 
 

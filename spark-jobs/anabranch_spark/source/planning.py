@@ -7,6 +7,7 @@ from datetime import datetime
 
 import anabranch
 from anabranch import PlannedSlice, ScanPlan
+from anabranch.errors import BadRequest
 from anabranch_spark.options import Bound, ReadOptions
 from anabranch_spark.source.parts import Part, parts_of
 from anabranch_spark.source.predicates import ALL, Within
@@ -68,6 +69,9 @@ def _range(log: anabranch.Log, options: ReadOptions, within: Within) -> tuple[in
     last = now.tail if options.speculative else now.settled
     start = resolve(log, options.start, earliest=now.start, latest=last)
     end = resolve(log, options.end or "latest", earliest=now.start, latest=last)
+    if start > last:
+        reason = f"{log.name} has no settled records from {last} on; try a position up to that"
+        raise BadRequest(f"from={start}", reason)
     if start < now.start and options.ignore_loss:
         report_loss(log.name, start, now.start)
         start, end = now.start, max(now.start, end)

@@ -1,0 +1,73 @@
+"""`python -m anabranch_spark.analytics supply orders--plan`."""
+
+import sys
+from typing import Any
+
+import click
+
+from anabranch.errors import AnabranchError
+from anabranch_spark.analytics import fraud, iot, supply
+from anabranch_spark.analytics.run import Report, ask, records
+from anabranch_spark.jobs.session import session
+from anabranch_spark.jobs.values import first_line
+from anabranch_spark.jobs.verdict import Verdict, write_report
+from anabranch_spark.service import address
+
+QUESTIONS = {each.name: each for each in (iot.QUESTION, fraud.QUESTION, supply.QUESTION)}
+
+
+@click.command(name="analytics")
+@click.argument("question", type=click.Choice(list(QUESTIONS)))
+@click.argument("log")
+@click.option("--service", help="URL of the log service. Default: ANABRANCH_URL.")
+@click.option(
+    "--level",
+    type=float,
+    help="; ".join(f"{each.name}: {each.level}" for each in QUESTIONS.values()) + ".",
+)
+@click.option("--refuse", is_flag=True, help="Exit with 2 if anything is found or malformed.")
+@click.option("--master", help="Spark's master; as Spark is configured, or else this machine.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write the JSON report here.")
+def command(question: str, log: str, **given: Any) -> int:
+    """Ask a question of a log, or of a fork by its name.
+
+    Exit code: 0 answered, 2 refused by --refuse, 3 it couldn't be answered.
+    """
+    report = _answered(question, log, **given)
+    found = report.malformed or (report.findings is not None and report.findings.found)
+    if given["refuse"] and report.verdict is Verdict.DONE and found:
+        report.verdict = Verdict.REFUSED
+    _say(report.reason or f"{report.records} records were read")
+    write_report(report, given["report"])
+    return report.verdict
+
+
+def _answered(question: str, log: str, **given: Any) -> Report:
+    from pyspark.errors import PySparkException
+
+    try:
+        service = address(given["service"])
+        spark = session(f"analytics {question} {log}", master=given["master"])
+        return ask(records(spark, service, log), QUESTIONS[question], log, given["level"])
+    except AnabranchError as error:
+        return Report(question, log, reason=error.message)
+    except PySparkException as error:
+        return Report(question, log, reason=f"Spark couldn't do it: {first_line(error)}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main(words: list[str]) -> int:
+    try:
+        return int(command.main(words, "anabranch-spark-analytics", standalone_mode=False) or 0)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.ClickException as error:
+        error.show()
+        return Verdict.UNKNOWN
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

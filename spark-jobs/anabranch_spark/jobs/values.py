@@ -1,0 +1,81 @@
+"""Values that are JSON, as columns of a schema; those that aren't are found, never dropped."""
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from anabranch.errors import BadRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+UNDECODABLE = "isn't JSON of the schema"
+_BAD_VALUE = re.compile(rf"the value at position \d+ {re.escape(UNDECODABLE)}")
+_CORRUPT = "_anabranch_corrupt"
+
+
+class Parsed(NamedTuple):
+    """What becomes of the column `value`."""
+
+    value: "Column"
+    """A struct; null for a record without a value, and where `wrong` is true."""
+    wrong: "Column"
+    """There is a value, and it isn't JSON of the schema."""
+
+
+def schema_of(ddl: str) -> "StructType":
+    """BadRequest if it can't be understood."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        schema = StructType.fromDDL(ddl)
+    except PySparkException as error:
+        raise BadRequest("decode values", f"{ddl!r} is no schema: {first_line(error)}") from None
+    if not isinstance(schema, StructType):
+        raise BadRequest("decode values", f"{ddl!r} is one type, and no schema of columns")
+    if not schema.names or _CORRUPT in schema.names:
+        raise BadRequest("decode values", f"the schema has no columns, or one named {_CORRUPT}")
+    return schema
+
+
+def parsed(schema: "StructType") -> Parsed:
+    """Read the column `value`, which is binary, by this schema."""
+    from pyspark.sql import functions as sql
+    from pyspark.sql.types import StringType, StructType
+
+    read = StructType([*schema.fields]).add(_CORRUPT, StringType())
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    found = sql.from_json(sql.col("value").cast("string"), read, options)
+    fits = found.isNotNull() & found[_CORRUPT].isNull()
+    struct = sql.struct(*(found[name].alias(name) for name in schema.names))
+    return Parsed(sql.when(fits, struct), sql.col("value").isNotNull() & ~fits)
+
+
+def decoded(frame: "DataFrame", schema: "str | StructType") -> "DataFrame":
+    """The column `value` as a struct. A value that isn't JSON of the schema fails the query."""
+    from pyspark.sql import functions as sql
+
+    value, wrong = parsed(schema_of(schema) if isinstance(schema, str) else schema)
+    where = sql.concat(
+        sql.lit("the value at position "), sql.col("position"), sql.lit(f" {UNDECODABLE}")
+    )
+    return frame.withColumn("value", sql.when(wrong, sql.raise_error(where)).otherwise(value))
+
+
+def java_error() -> type[Exception]:
+    """What a call of the JVM that isn't a query's raises."""
+    from py4j.protocol import Py4JJavaError  # pyright: ignore[reportMissingTypeStubs]
+
+    return Py4JJavaError
+
+
+def undecodable(error: BaseException) -> str | None:
+    """The sentence about the value that made a query fail, if that was why."""
+    found = _BAD_VALUE.search(str(error))
+    return found[0] if found else None
+
+
+def first_line(error: BaseException) -> str:
+    """Spark's messages go on for pages."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")
