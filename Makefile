@@ -23,7 +23,7 @@ SUITE := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --dur
 SERVERS := $(BIN)/python -m anabranch.apps.processes.binaries
 KUBERNETES := $(BIN)/python -m tests.kubernetes.binaries
 
-.PHONY: help setup servers demo up cluster-local test test-all test-cluster servers-kubernetes lint format simulate simulate-operator simulate-belfast simulate-erwin simulate-lazy simulate-consensus mutants bench lock map protos clean
+.PHONY: help setup servers demo demo-spark up cluster-local test test-all test-cluster servers-kubernetes lint format simulate simulate-operator simulate-belfast simulate-erwin simulate-lazy simulate-consensus mutants bench lock map protos clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ setup: $(VENV)/dev.stamp  ## create .venv with everything pinned, tests and tool
 
 demo: $(VENV)/runtime.stamp  ## play fork, promote and squash on an embedded log, narrated
 	@$(BIN)/python -m anabranch.cli.main demo
+
+demo-spark: $(VENV)/spark.stamp  ## gate, promote and export a log with Spark, narrated; needs Java 17 or 21
+	@$(BIN)/python -m anabranch_spark.demo $(ARGS)
 
 cluster-local: $(VENV)/dev.stamp  ## run etcd, an S3 server and all pods as processes; ARGS="--brokers 2"
 	@$(BIN)/python -m anabranch.cli.main up --processes $(ARGS)
@@ -139,6 +142,11 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 $(VENV)/cluster.stamp: requirements/cluster.txt $(VENV)/runtime.stamp
 	@echo "installing the packages of a cluster's processes into $(VENV)"
 	@$(INSTALL) requirements/cluster.txt
+	@touch $@
+
+$(VENV)/spark.stamp: requirements/spark.txt $(VENV)/runtime.stamp
+	@echo "installing Spark's packages into $(VENV): 700 MB, once"
+	@$(INSTALL) requirements/spark.txt
 	@touch $@
 
 $(VENV)/runtime.stamp: requirements/runtime.txt requirements/build.txt pyproject.toml

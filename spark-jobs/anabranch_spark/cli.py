@@ -20,6 +20,7 @@ JOBS: dict[str, str] = {
     "audit": "Compare a log's batches with the sums that the service keeps.",
     "diff": "Compare two logs by key.",
     "export": "Write a log as Parquet files, or to an Iceberg or Delta table.",
+    "analytics": "Answer a question of the examples on a log or fork.",
 }
 """What the list of jobs says of each."""
 

@@ -36,10 +36,11 @@ def spark(words: tuple[str, ...]) -> int:
     """Run the jobs that read and write logs on Spark.
 
     \b
-    gate     Judge a fork by declared expectations, before it is promoted.
-    audit    Compare a log's batches with the sums that the service keeps.
-    diff     Compare two logs by key.
-    export   Write a log as Parquet files, or to an Iceberg or Delta table.
+    gate       Judge a fork by declared expectations, before it is promoted.
+    audit      Compare a log's batches with the sums that the service keeps.
+    diff       Compare two logs by key.
+    export     Write a log as Parquet files, or to an Iceberg or Delta table.
+    analytics  Answer a question of the examples on a log or fork.
 
     They need the extra `spark` (`pip install 'anabranch[spark]'`) and Java 17. `anabranch spark JOB
     --help` says what a job takes. A job exits with 0 if it is done or the data pass, with 2 if the
