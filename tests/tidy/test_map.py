@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.tidy.map import first_sentence, sources
 
-TOKEN = re.compile(r"`([\w./]+/|[\w./]+\.py)`")
+TOKEN = re.compile(r"`([\w./-]+/|[\w./-]+\.py)`")
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 MODULES_MAX = 17
 """About fifteen modules in a folder, so that a newcomer can take in a room at one look."""
