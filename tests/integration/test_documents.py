@@ -17,6 +17,7 @@ from tests.integration.cli_server import Server
 import anabranch
 from anabranch.cli.main import CONTEXT, cli
 from anabranch.client import erwin_log
+from anabranch_spark.gate.__main__ import command as gate
 
 RUN = {
     "README.md": "tests/integration/test_readme.py",
@@ -31,6 +32,7 @@ RUN = {
     "docs/howto/operate.md": "tests/integration/test_operate.py",
     "docs/howto/python-client.md": "tests/integration/test_client.py",
     "docs/howto/scans.md": "tests/integration/test_compaction.py",
+    "docs/howto/spark-gate.md": "tests/spark/test_gate_page.py",
     "docs/howto/spark.md": "tests/spark/test_page.py",
     "docs/howto/speculate.md": "tests/integration/test_belfast_client.py",
     "docs/reference/client.md": "tests/integration/test_documents.py",
@@ -249,7 +251,7 @@ FOREIGN = {
 
 
 def test_flags_that_the_text_names_exist(root: Path) -> None:
-    known = {*_flags(cli), *FOREIGN}
+    known = {*_flags(cli), *_flags(gate), *FOREIGN}
     missing: set[str] = set()
     for page in [root / "README.md", *root.glob("docs/*/*.md")]:
         if page.parent.name != "decisions":
