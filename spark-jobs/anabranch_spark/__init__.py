@@ -33,6 +33,6 @@ def available_now(
     `reader` is a stream reader before its `load()`; `write` makes a writer of its frame, with a
     checkpoint, and doesn't start it. On Spark 4.1 this does what its own trigger can't.
     """
-    from anabranch_spark.source.available_now import available_now as run
+    from anabranch_spark.source.streams.available_now import available_now as run
 
     return run(reader, write)

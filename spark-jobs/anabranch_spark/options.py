@@ -25,7 +25,6 @@ _SHOWN_CHARS = 40
 
 A = TypeVar("A")
 B = TypeVar("B")
-_EARLIEST: Bound = "earliest"
 
 
 class Option(NamedTuple):
@@ -196,10 +195,11 @@ def read_options(given: Mapping[str, str], kind: Kind | None = None) -> ReadOpti
     if kind == "stream" and len(logs) > 1:
         raise BadRequest("option log", "a stream reads one log: unite a stream for each log")
     columns = available(several=len(logs) > 1)
+    start = options.get("from", _bound, None)
     found = ReadOptions(
         service=options.get("service", str, None),
         logs=logs,
-        start=options.get("from", _bound, _EARLIEST),
+        start="earliest" if start is None else start,
         end=options.get("to", _bound, None),
         speculative=options.get("speculative", _flag, False),
         columns=options.get("columns", lambda text: _columns(text, columns), columns),

@@ -12,16 +12,16 @@ PAGE = Path("docs/reference/spark.md")
 
 _HEAD = """# Spark
 
-Written by `python -m anabranch_spark.reference` from `anabranch_spark/options.py` and `anabranch_spark/source/schema.py`.
+Written by `python -m anabranch_spark.reference` from `options.py` and `source/schema.py`.
 [How to read a log with Spark](../howto/spark.md).
 
 ## Options of reading
 
-Names are taken in any case. Unknown ones are refused, and so are those of a stream in a batch query.
+Names are taken in any case. Unknown ones are refused, and those of a stream in a batch query too.
 
 | option | for | default | |
 |---|---|---|---|
-"""  # noqa: E501  # as the page has it
+"""
 
 _COLUMNS = """
 ## Columns

@@ -10,11 +10,11 @@ import pytest
 import anabranch
 from anabranch.errors import BadRequest, OutOfRange, Promoted, Squashed
 from anabranch_spark.options import read_options
-from anabranch_spark.source import stream
-from anabranch_spark.source.offsets import Offset
 from anabranch_spark.source.parts import Part
 from anabranch_spark.source.reading import read_part
-from anabranch_spark.source.stream import Stream
+from anabranch_spark.source.streams import stream
+from anabranch_spark.source.streams.offsets import Offset
+from anabranch_spark.source.streams.stream import Stream
 
 Run = Callable[..., Stream]
 

@@ -35,7 +35,7 @@ class AnabranchDataSource(DataSource):
     def streamReader(  # noqa: N802  # Spark calls it so
         self, schema: StructType
     ) -> "DataSourceStreamReader":
-        from anabranch_spark.source.stream_reader import stream_reader
+        from anabranch_spark.source.streams.stream_reader import stream_reader
 
         return stream_reader(self.options, schema)
 

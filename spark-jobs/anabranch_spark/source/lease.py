@@ -9,6 +9,9 @@ from anabranch.errors import AnabranchError, PlanEnded
 RENEWALS = 4
 """So many for each length of a lease: some may fail before the plan lapses."""
 
+TIMEOUT_S = 5.0
+"""Of one renewal. The end of a task waits for no longer, also if the service is away."""
+
 
 class Renewal:
     """A thread that renews the plan; use it with `with`."""
@@ -31,7 +34,7 @@ class Renewal:
         while not self._over.wait(wait):
             wait = self._lease / RENEWALS
             try:
-                self._plan.renew(self._lease, timeout=wait)
+                self._plan.renew(self._lease, timeout=TIMEOUT_S)
             except PlanEnded:
                 return  # whoever signs or fetches next finds out, and plans the rest anew
             except AnabranchError:

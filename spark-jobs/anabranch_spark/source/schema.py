@@ -18,19 +18,19 @@ to, and `origin_position` the record's position there; `timestamp` is what its p
 LOG_COLUMN = "log"
 """The log's name: there is this column, the first, if several logs are read."""
 
+_TYPES = {LOG_COLUMN: "string", **COLUMNS}
+
 
 def available(*, several: bool) -> tuple[str, ...]:
     """The names of all columns of a scan of one log, or of several."""
     return (LOG_COLUMN, *COLUMNS) if several else tuple(COLUMNS)
 
 
+def simple_type(column: str) -> str:
+    """The column's type as Spark names types in messages."""
+    return _TYPES[column].replace(": ", ":").replace(", ", ",")
+
+
 def ddl(columns: Sequence[str]) -> str:
     """These columns as Spark's own language for schemas has them."""
-    known = {LOG_COLUMN: "string", **COLUMNS}
-    return ", ".join(f"{name} {known[name]}" for name in columns)
-
-
-def types(columns: Sequence[str]) -> list[str]:
-    """Their types as Spark writes them, without blanks."""
-    known = {LOG_COLUMN: "string", **COLUMNS}
-    return [known[name].replace(" ", "") for name in columns]
+    return ", ".join(f"{name} {_TYPES[name]}" for name in columns)

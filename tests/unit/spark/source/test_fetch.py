@@ -1,7 +1,7 @@
 """Ranges come from files and over HTTP, whatever the store does."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
@@ -182,13 +182,11 @@ def test_no_more_is_taken_ahead_than_may_be_held(length: int, ahead: int) -> Non
 def test_a_reader_that_stops_leaves_no_thread(tmp_path: Path) -> None:
     path = tmp_path / "object"
     path.write_bytes(CONTENT)
-    before = threading.active_count()
+    before = {*threading.enumerate()}
     with Fetcher() as fetcher:
         next(fetcher.each([At(path.as_uri(), nth, 5) for nth in range(50)]))
-    _until(lambda: threading.active_count() == before)
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    end = threading.Event()
-    while not holds():
-        assert not end.wait(0.01)
+        own = {*threading.enumerate()} - before
+    assert own
+    for each in own:
+        each.join(60)
+        assert not each.is_alive()

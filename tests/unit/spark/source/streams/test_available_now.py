@@ -2,7 +2,7 @@
 
 import pytest
 
-from anabranch_spark.source.available_now import limits_micro_batches
+from anabranch_spark.source.streams.available_now import limits_micro_batches
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pyspark.sql.types import StructType
 from anabranch_spark.options import ReadOptions, read_options
 from anabranch_spark.service import address
 from anabranch_spark.source.batch_reader import LogPartition, columns_of
-from anabranch_spark.source.offsets import as_json, from_json
+from anabranch_spark.source.streams.offsets import as_json, from_json
 
 if TYPE_CHECKING:
     from anabranch_spark.source.arrow import RecordBatch
-    from anabranch_spark.source.stream import Stream
+    from anabranch_spark.source.streams.stream import Stream
 
     class _AvailableNow:
         pass
@@ -79,7 +79,7 @@ class StreamReader(_AvailableNow, DataSourceStreamReader):
 
     def _stream(self) -> "Stream":
         if self._run is None:
-            from anabranch_spark.source.stream import Stream
+            from anabranch_spark.source.streams.stream import Stream
 
             self._run = Stream(self._options, self._service)
         return self._run

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from anabranch import PlannedSlice
 from anabranch.core.types import LogId, ObjectId
-from anabranch_spark.source.admission import Admission, within_bytes
+from anabranch_spark.source.streams.admission import Admission, within_bytes
 
 positions = st.integers(0, 500)
 

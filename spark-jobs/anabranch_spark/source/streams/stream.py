@@ -14,10 +14,10 @@ from anabranch import PlannedSlice, ScanPlan
 from anabranch.errors import AnabranchError, BadRequest, OutOfRange, UnknownLog
 from anabranch_spark.options import ReadOptions
 from anabranch_spark.service import connect
-from anabranch_spark.source.admission import Admission, within_bytes
-from anabranch_spark.source.offsets import Offset
 from anabranch_spark.source.parts import Part, parts_of
 from anabranch_spark.source.planning import report_loss, resolve, slices_of
+from anabranch_spark.source.streams.admission import Admission, within_bytes
+from anabranch_spark.source.streams.offsets import Offset
 
 IDLE_S = 0.1
 """While there is nothing to read, the service is asked no more often than this."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import BadRequest
-from anabranch_spark.source.offsets import Offset, as_json, from_json
+from anabranch_spark.source.streams.offsets import Offset, as_json, from_json
 
 numbers = st.integers(0, (1 << 62) - 1)
 
