@@ -19,7 +19,6 @@ Document = dict[str, Any]
 DRIVER, EXECUTOR = f"{RELEASE}-spark", f"{RELEASE}-spark-executor"
 KINDS = ("ConfigMap", "Role", "RoleBinding", "ServiceAccount")
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 SECRET = {"secretName": "demo-s3"}
 FROM_SECRET = {"name": "demo-s3", "key": "k"}
 
@@ -29,7 +28,8 @@ class Site:
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
-        self.namespace = server.namespace("spark", RESTRICTED)
+        # Without Pod Security's label: the policy holds by itself.
+        self.namespace = server.namespace("spark")
         values = (*values_of("spark"), "--set", "spark.secrets={lake}")
         found = Helm().template(*values, namespace=self.namespace)
         ours = [
@@ -107,6 +107,9 @@ PODS: dict[str, tuple[Document, str]] = {
     "the operator's account": ({"serviceAccountName": f"{RELEASE}-operator"}, "runs as"),
     "a Secret": ({"volumes": [{"name": "v", "secret": SECRET}]}, "volumes"),
     "a Secret among others": (projected(secret={"name": "demo-s3"}), "volumes"),
+    "its host's network": ({"hostNetwork": True}, "nothing of its host"),
+    "its host's processes": ({"hostPID": True}, "nothing of its host"),
+    "a folder of its host": ({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, "volumes"),
     "a volume of another": (
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data-demo-s3-0"}}]},
         "volumes",
@@ -136,6 +139,12 @@ def test_it_reads_no_secret_into(site: Site, what: str, kind: str) -> None:
     more = {**pod["spec"]["containers"][0], "name": "more", **CONTAINERS[what]}
     pod["spec"][kind] = [*pod["spec"].get(kind, []), more]
     assert "spark.secrets" in site.refusal(pod)
+
+
+def test_it_makes_no_privileged_pod(site: Site) -> None:
+    pod = site.executor()
+    pod["spec"]["containers"][0]["securityContext"] = {"privileged": True}
+    assert "nothing of its host" in site.refusal(pod)
 
 
 @pytest.mark.parametrize("label", ["app.kubernetes.io/instance", "anabranch.dev/role"])
