@@ -1,5 +1,5 @@
-# The images of Anabranch: `services` (metadata, broker, gateway, command line), `operator`, and for
-# trials `dev-etcd` and `dev-s3`. Choose one by --target.
+# The images of Anabranch: `services` (metadata, broker, gateway, command line), `operator`, `spark`
+# (drivers and executors of jobs), and for trials `dev-etcd` and `dev-s3`. Choose one by --target.
 #
 # Packages are fetched as pip is configured: a secret `pip` is a pip.conf, a secret `ca` the
 # certificates that it may name as /run/secrets/ca. Neither stays in the image.
@@ -25,6 +25,7 @@ FROM tools AS program
 COPY LICENSE pyproject.toml ./
 COPY operator operator
 COPY services services
+COPY spark-jobs/anabranch_spark spark-jobs/anabranch_spark
 RUN /opt/tools/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /wheel . \
     && /opt/tools/bin/pip --python /opt/anabranch/bin/python install --quiet \
         --no-deps --no-index --target /opt/program /wheel/*.whl
@@ -45,6 +46,32 @@ RUN --mount=type=secret,id=pip --mount=type=secret,id=ca \
         --require-hashes --only-binary :all: --requirement requirements/operator.txt \
     && rm -rf /opt/anabranch/lib/python3*/site-packages/botocore/data/*/
 
+# pyspark has no wheel: pip makes one, and keeps it for the next build. Of its 460 MB our jobs need
+# about half.
+FROM tools AS spark-packages
+COPY requirements/spark.txt requirements/
+COPY spark-jobs/image/trim.py ./
+RUN --mount=type=secret,id=pip --mount=type=secret,id=ca \
+    --mount=type=cache,id=anabranch-pip,target=/var/cache/pip \
+    PIP_NO_CACHE_DIR= /opt/tools/bin/pip --python /opt/anabranch/bin/python install --quiet \
+        --cache-dir /var/cache/pip \
+        --require-hashes --only-binary :all: --no-binary pyspark \
+        --requirement requirements/spark.txt \
+    && /opt/tools/bin/python trim.py "$(echo /opt/anabranch/lib/python3*/site-packages)"
+
+# Java as Spark needs it: without compiler, tools and fonts. Its packages write links among manuals.
+FROM tools AS java
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update -q \
+    && apt-get install -y -q --no-install-recommends openjdk-17-jdk-headless tini \
+    && jlink --output /opt/java --compress=2 --no-header-files --no-man-pages \
+        --strip-java-debug-attributes --add-modules \
+java.compiler,java.desktop,java.instrument,java.management.rmi,java.naming,java.net.http,\
+java.scripting,java.security.jgss,java.security.sasl,java.sql.rowset,java.xml.crypto,\
+jdk.crypto.cryptoki,jdk.crypto.ec,jdk.httpserver,jdk.incubator.vector,jdk.jfr,jdk.management,\
+jdk.naming.dns,jdk.net,jdk.security.auth,jdk.security.jgss,jdk.unsupported,jdk.zipfs \
+    && cp --dereference /etc/ssl/certs/java/cacerts /opt/java/lib/security/cacerts
+
 # Nothing is written at run time, not even bytecode: the root may be read-only.
 FROM ${BASE} AS running
 RUN echo 'anabranch:x:65532:65532::/:/usr/sbin/nologin' >> /etc/passwd \
@@ -63,6 +90,23 @@ FROM running AS operator
 COPY --from=operator-packages /opt/anabranch /opt/anabranch
 COPY --from=program /opt/program /opt/program
 ENTRYPOINT ["anabranch-operator"]
+
+# Kubernetes' Spark expects the user 185, and Java one with a name.
+FROM running AS spark
+USER 0:0
+RUN echo 'spark:x:185:185::/tmp:/usr/sbin/nologin' >> /etc/passwd \
+    && echo 'spark:x:185:' >> /etc/group
+COPY --from=java /usr/bin/tini-static /usr/bin/tini
+COPY --from=java /opt/java /opt/java
+COPY --from=spark-packages /opt/anabranch /opt/anabranch
+RUN ln -s /opt/anabranch/lib/python3*/site-packages/pyspark /opt/spark \
+    && test -x /opt/spark/bin/spark-submit
+COPY --from=program /opt/program /opt/program
+ENV JAVA_HOME=/opt/java SPARK_HOME=/opt/spark SPARK_CONF_DIR=/etc/spark \
+    PYSPARK_PYTHON=/opt/anabranch/bin/python
+USER 185:185
+WORKDIR /tmp
+ENTRYPOINT ["tini", "--", "python", "-m", "anabranch_spark.entrypoint"]
 
 FROM ${GO} AS etcd
 WORKDIR /src

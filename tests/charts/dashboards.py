@@ -4,6 +4,7 @@ from tests.charts.belfast import BELFAST
 from tests.charts.erwin import ERWIN
 from tests.charts.grafana import Dashboard, Panel, Row, each, now, per_s
 from tests.charts.lazy import LAZY
+from tests.charts.scans import SCANS
 
 SERVICE = Dashboard(
     "anabranch-service",
@@ -434,4 +435,5 @@ DASHBOARDS = {
     "belfast": BELFAST,
     "erwin": ERWIN,
     "lazy": LAZY,
+    "scans": SCANS,
 }

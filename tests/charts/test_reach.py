@@ -13,7 +13,7 @@ from anabranch_operator.api import names
 from anabranch_operator.plan.groups import sequencer_pod, shard_pod
 
 ENFORCED = tuple(each for each in MATRIX if each != "plain")
-DNS, ETCD, HTTPS, KAFKA = 53, 2379, 443, 9093
+DNS, ETCD, HTTPS, STORE, KAFKA = 53, 2379, 443, 9000, 9093
 BROKER = names.CLIENT_PORT
 LISTENS = {
     names.SEQUENCER_PORT: names.SEQUENCER,
@@ -123,6 +123,16 @@ def test_shards_reach_what_keeps_their_records_and_sequencers_do_not(
     assert _may(policies, "egress", ROLES[names.SHARD], STRANGER, KAFKA)
     assert not _may(policies, "egress", ROLES[names.SEQUENCER], STRANGER, KAFKA)
     assert not _may(_policies(helm, values), "egress", ROLES[names.SHARD], STRANGER, KAFKA)
+
+
+def test_clients_reach_the_trials_store_where_what_is_signed_for_them_lies(helm: Helm) -> None:
+    policies = _policies(helm, "kind")
+    allowed = {
+        who
+        for who, end in (PARTS | ROLES | OTHERS).items()
+        if _may(policies, "ingress", PARTS["s3"], end, STORE)
+    }
+    assert allowed == {"metadata", "broker", "client"}
 
 
 def _policies(helm: Helm, values: str, *told: str) -> list[Document]:

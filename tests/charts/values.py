@@ -4,24 +4,24 @@
 `python -m tests.charts.written`.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+from tests.charts.shapes import (
+    Address,
+    Count,
+    Free,
+    Labels,
+    Name,
+    Quantity,
+    Replicas,
+    Url,
+)
+from tests.charts.spark_values import Spark
 
 from anabranch.apps.pods.bolt_settings import KINDS
 from anabranch.apps.settings import Option, options
-
-Name = Annotated[str, Meta(pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", max_length=253)]
-"""Of a Kubernetes object; empty: there is none."""
-Quantity = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$")]
-Address = Annotated[str, Meta(pattern=r"^(https?://)?[A-Za-z0-9.\[\]:_-]+:[0-9]+$")]
-Url = Annotated[str, Meta(pattern=r"^(https?://[^/]+)?$")]
-Labels = dict[str, str]
-Count = Annotated[int, Meta(ge=1, le=1_000)]
-Replicas = Annotated[int, Meta(ge=1, le=9)]
-Free = dict[str, Any]
-"""Kubernetes' own: the API server checks it."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -48,6 +48,8 @@ class Images(Shape, frozen=True, kw_only=True):
     """Of metadata members, brokers, the gateway and the test."""
     operator: Image = Image(repository="anabranch/anabranch-operator")
     """Of the operator."""
+    spark: Image = Image(repository="anabranch/anabranch-spark")
+    """Of drivers and executors of Spark."""
     etcd: Image = Image(repository="anabranch/dev-etcd", tag="v3.6.16")
     """Of the etcd that comes with `dev.enabled`."""
     s3: Image = Image(repository="anabranch/dev-s3", tag="v1.8.0")
@@ -297,6 +299,10 @@ class Gates(Shape, frozen=True, kw_only=True):
     """
     service_accounts: list[Name] = []
     """More service accounts that the template of a gate may name."""
+    api_accounts: list[Name] = []
+    """Those of them whose token for the API server it may mount; with `spark.enabled` also
+    `<release>-spark`.
+    """
     secrets: list[Name] = []
     """Secrets that the template of a gate may mount, read into variables, or pull images with."""
     volumes: list[Annotated[str, Meta(pattern=r"^[a-zA-Z]+$")]] = msgspec.field(
@@ -404,6 +410,8 @@ class Values(Shape, frozen=True, kw_only=True):
     """The operator."""
     gates: Gates = Gates()
     """Which Jobs promotion gates may run."""
+    spark: Spark = Spark()
+    """Jobs of Spark, beside the release."""
     eviction: Eviction = Eviction()
     """What happens when a node is drained."""
     admission: Admission = Admission()

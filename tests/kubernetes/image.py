@@ -38,7 +38,10 @@ RUN apt-get update -q && apt-get install -y -q --no-install-recommends python3-v
 """
 _ELSEWHERE = ("dev", "proc", "sys")
 _UNREAD = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists")
-_SOURCES = (".dockerignore", "Dockerfile", "LICENSE", "pyproject.toml", "operator", "services")
+_SOURCES = (
+    *(".dockerignore", "Dockerfile", "LICENSE", "pyproject.toml"),
+    *("operator", "services", "spark-jobs"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ def images() -> tuple[Image, ...]:
     return (
         _ours("anabranch/anabranch", "services", "cluster"),
         _ours("anabranch/anabranch-operator", "operator", "operator"),
+        _ours("anabranch/anabranch-spark", "spark", "spark"),
         _with("anabranch/dev-etcd", "dev-etcd", ETCD),
         _with("anabranch/dev-s3", "dev-s3", VERSITYGW),
         Image(pause_reference(), PAUSE.place.parent.name, partial(_binary, PAUSE)),

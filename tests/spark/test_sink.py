@@ -222,7 +222,7 @@ def test_a_batch_whose_task_fails_is_written_once_when_it_is_run_again(
 ) -> None:
     once = files.folder / "once"
 
-    def broken(value: str) -> str:
+    def broken(value):  # without types: of these Spark would infer a kind that needs pandas
         if value == str(ROWS - 1) and not once.exists():
             once.touch()
             raise RuntimeError("a task that fails at its last row")

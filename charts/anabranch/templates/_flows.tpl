@@ -78,6 +78,13 @@ etcd:
 s3:
   ingress:
     {{- include "anabranch.from" (dict "root" . "parts" (list "metadata" "broker") "ports" (list 9000)) | nindent 4 }}
+    # Readers of scan plans fetch what was signed for them.
+    {{- with .Values.networkPolicies.clients }}
+    - from:
+        {{- toYaml . | nindent 8 }}
+      ports:
+        - port: 9000
+    {{- end }}
 {{- end }}
 {{- $belfast := list "sequencer" "shard" }}
 {{- /* What sequencers count the operator doesn't ask for. */}}

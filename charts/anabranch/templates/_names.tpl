@@ -90,6 +90,15 @@ imagePullSecrets:
 {{- end -}}
 {{- end }}
 
+{{/* Where jobs of Spark may run, as JSON: where the release is, and where gates run. */}}
+{{- define "anabranch.spark.namespaces" -}}
+{{- if .Values.spark.enabled -}}
+{{ concat (list .Release.Namespace) (include "anabranch.gates.namespaces" . | fromJsonArray) | uniq | toJson }}
+{{- else -}}
+[]
+{{- end -}}
+{{- end }}
+
 {{- define "anabranch.members" -}}
 {{- $root := . -}}
 {{- $found := list -}}

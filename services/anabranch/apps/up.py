@@ -29,6 +29,7 @@ from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
+from anabranch.core.bolt.metadata.writer_gauges import WriterGauges
 from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
@@ -210,7 +211,8 @@ async def _begin(
         counters = {"broker": broker.counters, "server": server.counters}
         counters |= {"host": host.counters, "storing": host.storing.counters}
         gauges = {"broker": broker.gauges(), "server": server.gauges, "budget": budgets.gauges()}
-        gauges |= {"plans": PlanGauges(metadata.state.replica, clock.now())}
+        replica = metadata.state.replica
+        gauges |= {"plans": PlanGauges(replica, clock.now()), "writers": WriterGauges(replica)}
         return render(counters | others.counters(), gauges | others.gauges())
 
     embedded = Embedded(

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set where the JVM is there before Python. `SparkConf` doesn't yet know its settings then."""
+
 _SETTINGS = {
     # With the default, Python workers of a busy machine failed to sign in.
     "spark.python.authenticate.socketTimeout": "60s",
@@ -28,10 +31,9 @@ def session(
 ) -> "SparkSession":
     """The session that runs already, or a new one; `anabranch` is registered in it.
 
-    Without a `master`, Spark's own configuration says it, as `spark-submit` does; a program that
-    was started by itself runs on this machine.
+    Without a `master`, `spark-submit` says it, by its arguments or its configuration; a program
+    that was started by itself runs on this machine.
     """
-    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     from anabranch_spark import register
@@ -40,7 +42,7 @@ def session(
     # package isn't.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    if master is not None or SparkConf().get("spark.master") is None:
+    if master is not None or _SUBMITTED not in os.environ:
         builder = builder.master(master or "local[*]")
     wanted = {**_SETTINGS, "spark.pyspark.python": sys.executable, **(settings or {})}
     if jars:

@@ -25,7 +25,9 @@ webhook_port = -1
 [gates]
 enabled = {{ .Values.gates.enabled }}
 service_account = {{ include "anabranch.gates.account" . | quote }}
-service_accounts = {{ toJson .Values.gates.serviceAccounts }}
+{{- $spark := .Values.spark.enabled | ternary (list (printf "%s-spark" .Release.Name)) list }}
+service_accounts = {{ concat .Values.gates.serviceAccounts $spark | uniq | toJson }}
+api_accounts = {{ concat .Values.gates.apiAccounts $spark | uniq | toJson }}
 secrets = {{ toJson .Values.gates.secrets }}
 volumes = {{ toJson .Values.gates.volumes }}
 priority_classes = {{ toJson .Values.gates.priorityClasses }}

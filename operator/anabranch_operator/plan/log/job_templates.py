@@ -37,6 +37,11 @@ class GateSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     service_accounts: tuple[str, ...] = ()
     """More service accounts that a template may name."""
 
+    api_accounts: tuple[str, ...] = ()
+    """Service accounts whose token for the API server a template may mount, where its pods run as
+    them. Such a gate can do there what the account may: a driver of Spark makes executors.
+    """
+
     secrets: tuple[str, ...] = ()
     """Secrets that a template may mount, read into variables, or pull images with."""
 
@@ -238,6 +243,7 @@ class _Review:
         self._settings = settings
         self._restricted = settings.pod_security is PodSecurity.RESTRICTED
         self._accounts = (account, *settings.service_accounts)
+        self._account = account
 
     def job(self, template: Document) -> Iterator[str]:
         yield from self._metadata("metadata", template.get("metadata"))
@@ -280,8 +286,9 @@ class _Review:
             yield from self._secret(f"{where}.imagePullSecrets", secret.get("name"))
         security = _table(spec.get("securityContext"))
         yield from self._security(f"{where}.securityContext", security, _POD_SECURITY)
+        bearer = account or self._account
         for volume in _tables(spec.get("volumes")):
-            yield from self._volume(f"{where}.volumes[{volume.get('name')}]", volume)
+            yield from self._volume(f"{where}.volumes[{volume.get('name')}]", volume, bearer)
         yield from self._nodes(where, spec)
         yield from self._lists(where, without_nulls(spec), _POD_LISTS)
         yield from self._lists(where, spec, ("initContainers", "containers"))
@@ -339,7 +346,7 @@ class _Review:
             elif key not in allowed and not _is_unset(value):
                 yield f"{where}.{key} isn't allowed"
 
-    def _volume(self, where: str, volume: Document) -> Iterator[str]:
+    def _volume(self, where: str, volume: Document, account: Any) -> Iterator[str]:
         for kind, value in volume.items():
             if kind == "name":
                 continue
@@ -347,16 +354,27 @@ class _Review:
                 yield from self._secret(where, _table(value).get("secretName"))
             elif kind == "projected":
                 for source in _tables(_table(value).get("sources")):
-                    yield from self._projection(f"{where}.projected", source)
+                    yield from self._projection(f"{where}.projected", source, account)
             elif kind not in self._settings.volumes and value is not None:
                 yield f"{where}: a volume of kind {kind} isn't in gates.volumes"
 
-    def _projection(self, where: str, source: Document) -> Iterator[str]:
+    def _projection(self, where: str, source: Document, account: Any) -> Iterator[str]:
         for key, value in source.items():
             if key == "secret":
                 yield from self._secret(where, _table(value).get("name"))
+            elif key == "serviceAccountToken" and value is not None:
+                yield from self._token(f"{where}.{key}", _table(value), account)
             elif key not in {"configMap", "downwardAPI"} and value is not None:
                 yield f"{where}.{key} isn't allowed"
+
+    def _token(self, where: str, token: Document, account: Any) -> Iterator[str]:
+        """Without an audience it is for the API server; others would let the account in
+        elsewhere.
+        """
+        if account not in self._settings.api_accounts:
+            yield f"{where}: {account} isn't in gates.api_accounts"
+        if token.get("audience"):
+            yield f"{where}.audience isn't allowed"
 
     def _secret(self, where: str, name: Any) -> Iterator[str]:
         if name not in self._settings.secrets:

@@ -12,6 +12,7 @@ from anabranch.apps.pods.node import Occupant, Place, serve_node
 from anabranch.apps.pods.pod import RELEASE, Endpoint, run
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
+from anabranch.core.bolt.metadata.writer_gauges import WriterGauges
 from anabranch.core.errors import AnabranchError
 from anabranch.core.machine import Machine
 from anabranch.ports import ObjectStore
@@ -94,6 +95,7 @@ async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
     pod.vitals.counters["peers"] = peers.counters
     pod.vitals.gauges |= {"peers": lambda: peers.gauges, "etcd": lambda: group.fill}
     pod.vitals.gauges["plans"] = lambda: PlanGauges(member.state.replica, pod.clock.now())
+    pod.vitals.gauges["writers"] = lambda: WriterGauges(member.state.replica)
 
     async def listen() -> None:
         # Closed before the host, which waits for an append that may wait for an etcd that is gone.

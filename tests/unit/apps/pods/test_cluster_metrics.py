@@ -11,6 +11,8 @@ from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
 from anabranch.core.bolt.metadata.member import Member
+from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
+from anabranch.core.bolt.metadata.writer_gauges import WriterGauges
 from anabranch.core.limits import Limits
 from anabranch.shell.authority.reviewer import AuthorityCounters
 from anabranch.shell.etcd.api.space import Fill
@@ -24,6 +26,12 @@ def test_the_page_lists_what_is_counted_and_no_more(root: Path) -> None:
     counters = {"peers": PeerCounters(), "spans": SpanCounters(), "authority": AuthorityCounters()}
     gauges = {"peers": PeerGauges(), "member": member, "etcd": Fill()}
     assert listed(root, "Cluster") == served(counters, gauges)
+
+
+def test_the_page_lists_what_is_shown_of_plans_and_of_writers(root: Path) -> None:
+    replica = Member("c", Limits()).state.replica
+    assert listed(root, "Scan plans") == served({}, {"plans": PlanGauges(replica, 0)})
+    assert listed(root, "Writers") == served({}, {"writers": WriterGauges(replica)})
 
 
 def test_the_page_lists_what_a_sequencer_counts(root: Path) -> None:

@@ -309,6 +309,38 @@ def test_settings_allow_more_by_name() -> None:
     assert len(objections(asked, STRICT, RELEASE)) == 10
 
 
+TOKEN: dict[str, Any] = {"path": "token", "expirationSeconds": 3_600}
+SPARK = GateSettings(enabled=True, service_accounts=("demo-spark",), api_accounts=("demo-spark",))
+
+
+def bearing(account: str, **token: Any) -> dict[str, Any]:
+    """A template whose pods run as this account and mount its token."""
+    projected = {"sources": [{"serviceAccountToken": {**TOKEN, **token}}]}
+    named = {"serviceAccountName": account} if account else {}
+    return template({**named, **volume(projected=projected)})
+
+
+def test_a_token_for_the_api_server_takes_an_account_that_may_have_one() -> None:
+    assert refused(bearing("demo-spark"), SPARK) == ""
+    ours = GateSettings(enabled=True, api_accounts=("demo-gate",))
+    assert refused(bearing(""), ours) == "", "the account of templates that name none"
+    for account in ("", "demo-gate"):
+        assert "demo-gate isn't in gates.api_accounts" in refused(bearing(account), SPARK)
+    both = GateSettings(enabled=True, service_accounts=("demo-spark", "other"), api_accounts=("x",))
+    assert "demo-spark isn't in gates.api_accounts" in refused(bearing("demo-spark"), both)
+    assert "isn't in gates.service_accounts" in refused(bearing("x"), both), "it may not be named"
+
+
+def test_a_token_is_for_no_other_audience() -> None:
+    assert "serviceAccountToken.audience" in refused(bearing("demo-spark", audience="vault"), SPARK)
+    assert refused(bearing("demo-spark", audience=""), SPARK) == ""
+
+
+@pytest.mark.parametrize("account", [{"a": "b"}, ["demo-spark"], 1])
+def test_an_account_of_another_type_has_no_token(account: Any) -> None:
+    assert "gates.api_accounts" in refused(bearing(account), SPARK)
+
+
 def test_no_setting_allows_the_host() -> None:
     assert "hostNetwork" in refused(template({"hostNetwork": True}), OPEN)
     privileged = {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}
