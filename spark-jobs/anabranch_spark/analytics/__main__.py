@@ -8,10 +8,13 @@ import click
 from anabranch.errors import AnabranchError
 from anabranch_spark.analytics import fraud, iot, supply
 from anabranch_spark.analytics.run import Report, ask, records
+from anabranch_spark.jobs.command import run as run_command
+from anabranch_spark.jobs.command import say
 from anabranch_spark.jobs.session import session
 from anabranch_spark.jobs.values import first_line
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address
+from anabranch_spark.spark_failures import SPARK_FAILURES
 
 QUESTIONS = {each.name: each for each in (iot.QUESTION, fraud.QUESTION, supply.QUESTION)}
 
@@ -28,7 +31,7 @@ QUESTIONS = {each.name: each for each in (iot.QUESTION, fraud.QUESTION, supply.Q
 @click.option("--refuse", is_flag=True, help="Exit with 2 if anything is found or malformed.")
 @click.option("--master", help="Spark's master; as Spark is configured, or else this machine.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write the JSON report here.")
-def command(question: str, log: str, **given: Any) -> int:
+def command(question: str, log: str, **given: Any) -> Verdict:
     """Ask a question of a log, or of a fork by its name.
 
     Exit code: 0 answered, 2 refused by --refuse, 3 it couldn't be answered.
@@ -37,36 +40,24 @@ def command(question: str, log: str, **given: Any) -> int:
     found = report.malformed or (report.findings is not None and report.findings.found)
     if given["refuse"] and report.verdict is Verdict.DONE and found:
         report.verdict = Verdict.REFUSED
-    _say(report.reason or f"{report.records} records were read")
+    say(report.reason or f"{report.records} records were read")
     write_report(report, given["report"])
     return report.verdict
 
 
 def _answered(question: str, log: str, **given: Any) -> Report:
-    from pyspark.errors import PySparkException
-
     try:
         service = address(given["service"])
         spark = session(f"analytics {question} {log}", master=given["master"])
         return ask(records(spark, service, log), QUESTIONS[question], log, given["level"])
     except AnabranchError as error:
         return Report(question, log, reason=error.message)
-    except PySparkException as error:
+    except SPARK_FAILURES as error:
         return Report(question, log, reason=f"Spark couldn't do it: {first_line(error)}")
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def main(words: list[str]) -> int:
-    try:
-        return int(command.main(words, "anabranch-spark-analytics", standalone_mode=False) or 0)
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    except click.ClickException as error:
-        error.show()
-        return Verdict.UNKNOWN
+    return run_command(command, words)
 
 
 if __name__ == "__main__":

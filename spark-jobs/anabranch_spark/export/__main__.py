@@ -9,6 +9,8 @@ import click
 from anabranch.errors import AnabranchError
 from anabranch_spark.export.program import run
 from anabranch_spark.export.request import Form, Request, limits, settings
+from anabranch_spark.jobs.command import run as run_command
+from anabranch_spark.jobs.command import say
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address
 
@@ -40,7 +42,7 @@ from anabranch_spark.service import address
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option("--master", help="Spark's master. Default: this machine, or spark-submit's.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write the JSON report here.")
-def command(log: str, target: tuple[str, str], **given: Any) -> int:
+def command(log: str, target: tuple[str, str], **given: Any) -> Verdict:
     """Export a log's settled records. Run it again to go on where it stopped.
 
     Exit code: 0 done, 2 a value isn't JSON of the schema, 3 anything else.
@@ -83,19 +85,8 @@ def placed(form: Form, target: str) -> str:
     return str(Path(target).absolute())
 
 
-def say(line: str) -> None:
-    """Progress goes to standard error; standard output is the report's."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def main(words: list[str]) -> int:
-    try:
-        return int(command.main(words, "anabranch-spark-export", standalone_mode=False) or 0)
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    except click.ClickException as error:
-        error.show()
-        return Verdict.UNKNOWN
+    return run_command(command, words)
 
 
 if __name__ == "__main__":

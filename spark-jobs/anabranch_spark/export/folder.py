@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.errors import BadRequest, Unavailable
-from anabranch_spark.jobs.values import java_error
+from anabranch_spark.spark_failures import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ class HadoopFolder:
         self._conf = cast(Any, spark.sparkContext)._jsc.hadoopConfiguration()
         try:
             self._fs = self._at("").getFileSystem(self._conf)
-        except java_error() as error:
+        except SPARK_FAILURES as error:
             raise BadRequest(f"export to {path}", _said(error)) from None
 
     def names(self) -> list[str]:

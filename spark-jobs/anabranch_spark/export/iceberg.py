@@ -23,7 +23,8 @@ from anabranch_spark.export.lineage import (
 )
 from anabranch_spark.export.ranges import Range
 from anabranch_spark.export.report import Written
-from anabranch_spark.jobs.values import first_line, java_error
+from anabranch_spark.jobs.values import first_line
+from anabranch_spark.spark_failures import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +130,7 @@ class IcebergTarget:
     def _advance(self, stage: str) -> int:
         try:
             self._manage().fastForwardBranch(self.branch, stage).commit()
-        except java_error() as error:
+        except SPARK_FAILURES as error:
             reason = f"another program changed its branch {self.branch}: {first_line(error)}"
             raise Unavailable(f"the table {'.'.join(self._parts)}", reason) from None
         snapshot = int(self._load().refs().get(stage).snapshotId())

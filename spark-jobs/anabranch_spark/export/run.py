@@ -16,8 +16,9 @@ from anabranch_spark.export.progress import Manifest
 from anabranch_spark.export.ranges import Range, by_bytes, by_records
 from anabranch_spark.export.report import Report, Written
 from anabranch_spark.export.request import Form, Request
-from anabranch_spark.jobs.values import first_line, java_error, undecodable
+from anabranch_spark.jobs.values import first_line, undecodable
 from anabranch_spark.jobs.verdict import Verdict
+from anabranch_spark.spark_failures import SPARK_FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,14 +41,12 @@ class Target(Protocol):
 
 def export(spark: "SparkSession", service: anabranch.Service, request: Request, say: Say) -> Report:
     """Export what is missing. The report says how it ended; errors are in it."""
-    from pyspark.errors import PySparkException
-
     report = Report(request.log, str(request.form), request.target)
     try:
         _export(spark, service, request, report, say)
     except AnabranchError as error:
         report.reason = error.message
-    except (PySparkException, java_error()) as error:
+    except SPARK_FAILURES as error:
         report.reason = undecodable(error) or f"Spark couldn't do it: {first_line(error)}"
         if undecodable(error):
             report.verdict = Verdict.REFUSED

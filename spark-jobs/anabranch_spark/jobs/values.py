@@ -63,13 +63,6 @@ def decoded(frame: "DataFrame", schema: "str | StructType") -> "DataFrame":
     return frame.withColumn("value", sql.when(wrong, sql.raise_error(where)).otherwise(value))
 
 
-def java_error() -> type[Exception]:
-    """What a call of the JVM that isn't a query's raises."""
-    from py4j.protocol import Py4JJavaError  # pyright: ignore[reportMissingTypeStubs]
-
-    return Py4JJavaError
-
-
 def undecodable(error: BaseException) -> str | None:
     """The sentence about the value that made a query fail, if that was why."""
     found = _BAD_VALUE.search(str(error))
