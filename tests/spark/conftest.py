@@ -25,6 +25,25 @@ PATIENCE_S = 60.0
 EXTENSIONS = "spark.sql.extensions"
 COMPANIONS = "iceberg", "delta", "s3a"
 _NAMES = count()
+DAILY = frozenset(
+    {
+        "test_a_query_has_the_records_that_a_client_reads",
+        "test_columns_are_those_of_the_option_or_of_the_schema",
+        "test_what_cannot_be_granted_is_said",
+        "test_a_task_that_finds_damage_names_log_positions_and_object",
+        "test_available_now_reads_all_there_is_in_limited_micro_batches_over_restarts",
+        "test_a_promoted_fork_ends_the_query_with_the_services_words",
+        "test_a_run_that_is_repeated_appends_once",
+        "test_a_stream_appends_each_batch_once_under_its_querys_id",
+        "test_a_fork_that_fails_is_refused_and_not_promoted",
+        "test_what_was_judged_is_promoted",
+        "test_a_fork_differs_in_what_was_appended_to_either",
+        "test_runs_write_each_record_once_and_name_files_by_positions",
+    }
+)
+"""What a change must pass of the tests that need a session. The others take a quarter of an hour,
+and are for the night.
+"""
 LEFT_BY_SPARK = (
     "ignore:unclosed <socket:ResourceWarning",
     "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
@@ -37,6 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE not in item.path.parents:
             continue
+        if "spark" in getattr(item, "fixturenames", ()) and item.name.split("[")[0] not in DAILY:
+            item.add_marker(pytest.mark.nightly)
         for warning in LEFT_BY_SPARK:
             item.add_marker(pytest.mark.filterwarnings(warning))
         if item.config.pluginmanager.hasplugin("xdist"):
@@ -44,9 +65,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def companions() -> list[str]:
-    """Jars of Iceberg, Delta and S3; none if they can't be had here."""
-    if obstacle(COMPANIONS) is not None:
+def companions(request: pytest.FixtureRequest) -> list[str]:
+    """Jars of Iceberg, Delta and S3; none if they can't be had here, or if no test needs them."""
+    needed = any("tables" in getattr(item, "fixturenames", ()) for item in request.session.items)
+    if not needed or obstacle(COMPANIONS) is not None:
         return []
     try:
         return find(COMPANIONS)

@@ -300,6 +300,7 @@ def test_what_is_missing_after_the_plan_ended_is_no_damage(compacting: Running) 
     assert "has ended" in report.obstacles[-1]
 
 
+@pytest.mark.nightly
 def test_a_service_that_goes_away_leaves_the_verdict_open(world: Running) -> None:
     filled(world.service, "orders")
 

@@ -247,6 +247,7 @@ def _holds(path: Path, content: bytes) -> bool:
     return path.is_file() and "journal" not in str(path) and content in path.read_bytes()
 
 
+@pytest.mark.nightly
 def test_a_service_that_goes_away_fails_the_task_and_is_named(own_service: Start) -> None:
     process, url = own_service()
     with anabranch.connect(url) as service:
