@@ -71,6 +71,7 @@ EXCUSED = {
     ("docs/howto/operate.md", "apt install"): "it changes the machine, as root",
     ("docs/howto/operate.md", "useradd"): "it changes the machine, as root",
     ("docs/howto/scans.md", "anabranch plans"): "tests/integration/test_compaction.py",
+    ("docs/howto/spark-kubernetes.md", ""): _KUBERNETES,
     ("docs/explanation/operator.md", "kubectl apply ──>"): "a drawing",
     ("docs/runbooks/", ""): "a failing cluster: tests/charts/test_alerts.py checks their words",
 }
