@@ -32,7 +32,7 @@ from anabranch.core.errors import (
 )
 from anabranch.core.errors.refused import Refused
 from anabranch.core.erwin.protocol.messages import Read, Records
-from anabranch.core.machine import Effect, Reply, Request
+from anabranch.core.machine import Reply, Request
 from anabranch.core.records.record import Record, decode
 from anabranch.core.sequencing.protocol.ids import AppendId
 from anabranch.core.sequencing.protocol.messages import (
@@ -276,7 +276,7 @@ class Programs(ErwinPlugin):
             asked = isinstance(event, Request) and isinstance(event.message, Append | AppendMeta)
             if asked and self._random.random() < self._refused:
                 error = QuotaExceeded("the log", "append_records_per_s", 1, 1, 20)
-                refusal: list[Effect] = [Reply(event.token, Refused.of(error))]
+                refusal = (Reply(event.token, Refused.of(error)),)
                 refuse = partial(node._perform, refusal)  # pyright: ignore[reportPrivateUsage]
                 node.act(life, refuse)
             else:
