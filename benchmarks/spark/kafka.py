@@ -85,7 +85,8 @@ def _works(
     with server.connect() as service:
         _, total = fill(service.create(shape.name.lower().replace(" ", "-")), shape)
     topic = shape.name.replace(" ", "-")
-    kafka.create(topic)
+    # The records' times are years ago.
+    kafka.create(topic, **{"retention.ms": "-1"})
     asyncio.run(fill_kafka(kafka.address, topic, shape))
     frames = {
         "ours": partial(scan, spark, server, shape),

@@ -19,10 +19,9 @@ LOG = "many"
 # In a process of its own, as Spark has it: the peak of its memory is the plan's.
 _DRIVER = """
 import json, resource, sys, time
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 from anabranch_spark.source.batch_reader import batch_reader
-from anabranch_spark.source.schema import ddl
-schema = StructType.fromDDL(ddl(("key", "value")))
+schema = StructType([StructField(name, BinaryType()) for name in ("key", "value")])
 options = {"service": sys.argv[1], "log": sys.argv[2], "partitionBytes": "4096"}
 reader = batch_reader(options, schema)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

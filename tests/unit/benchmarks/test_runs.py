@@ -1,13 +1,14 @@
 """The benchmarks run, say what they found in the agreed form, and judge their bars rightly."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import msgspec
 import pytest
-from benchmarks.__main__ import ALL, CLUSTER, OPERATOR
+from benchmarks.__main__ import ALL, CLUSTER, OPERATOR, SPARK
 from benchmarks.peers.kafka import server as kafka
 from benchmarks.report import Result, Row, row, versus
 from benchmarks.timing import interleaved, percentile
@@ -22,7 +23,9 @@ ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "benchmarks" / "results"
 SERVERS = {"s3-client": (VERSITYGW,)} | dict.fromkeys(CLUSTER, (ETCD, VERSITYGW))
 """What a benchmark starts that isn't ours."""
-BESIDE_KAFKA = frozenset(["isolation", "promote-cluster", "broker-throughput", "erwin-kafka"])
+BESIDE_KAFKA = frozenset(
+    ["isolation", "promote-cluster", "broker-throughput", "erwin-kafka", "spark-kafka"]
+)
 BAR = re.compile(r"[<>]= [0-9.,]+(x| \S+)")
 SVG, PNG = b"<?xml", b"\x89PNG"
 
@@ -58,6 +61,8 @@ def test_a_benchmark_runs_small_and_writes_its_result(name: str, tmp_path: Path)
     needs(*SERVERS.get(name, ()))
     if name in BESIDE_KAFKA:
         needs_kafka()
+    if name in SPARK and shutil.which("java") is None:
+        pytest.skip("no Java on this machine: Spark needs 17 or 21")
     if name in OPERATOR:
         needs_programs(*API_SERVER)
     subprocess.run(
