@@ -62,7 +62,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folders = _SLOWEST_FIRST if all(map(is_ready, SERVERS.values())) else _SLOWEST_FIRST[::-1]
     items.sort(key=lambda item: _rank(item.path, folders))
     for item in items:
-        if item.config.pluginmanager.hasplugin("xdist") and any(_modules_own(item)):
+        alone = item.get_closest_marker("xdist_group") is None  # xdist joins the names of several
+        if item.config.pluginmanager.hasplugin("xdist") and alone and any(_modules_own(item)):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 

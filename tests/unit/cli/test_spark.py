@@ -54,5 +54,6 @@ def test_a_job_that_is_not_there_is_no_refusal_of_data(anabranch: Command) -> No
 
 def test_both_lists_of_jobs_say_the_same() -> None:
     assert spark.help is not None
+    width = max(map(len, cli.JOBS))
     for job, says in cli.JOBS.items():
-        assert f" {job:8} {says}\n" in spark.help
+        assert f" {job:{width}}  {says}\n" in spark.help

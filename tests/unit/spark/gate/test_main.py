@@ -60,6 +60,7 @@ def test_a_service_that_nobody_named_is_no_verdict(orders: str, left: Path) -> N
     assert "ANABRANCH_URL" in reason(left)
 
 
+@pytest.mark.nightly
 def test_a_service_that_is_away_is_no_verdict(
     orders: str, left: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
