@@ -11,6 +11,7 @@ from typing import Any
 from anabranch.core.alarms import Alarms
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.control import Controlling, OtherEngines
+from anabranch.core.bolt.broker.control_requests import ControlRequests
 from anabranch.core.bolt.broker.copies import Compacting
 from anabranch.core.bolt.broker.counters import Counters, Gauges
 from anabranch.core.bolt.broker.drain import Draining
@@ -129,8 +130,11 @@ class Broker:
         self._subscriptions = Subscriptions(
             context, correspondence=asking, watches=watches, fetching=fetching, metering=metering
         )
-        self._controlling = Controlling(context, correspondence=asking, waits=waits, others=others)
-        self._scanning = Scanning(context, correspondence=asking, waits=waits, metering=metering)
+        requests = ControlRequests(context, correspondence=asking, waits=waits)
+        self._controlling = Controlling(
+            context, requests=requests, correspondence=asking, waits=waits, others=others
+        )
+        self._scanning = Scanning(context, requests=requests, metering=metering)
         self._compacting = Compacting(
             context, correspondence=asking, fetching=fetching, writing=writing
         )

@@ -7,6 +7,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from anabranch.core.bolt.broker.context import BrokerContext
+from anabranch.core.bolt.broker.control_requests import ControlRequests
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.protocol import commands, messages, queries
@@ -15,7 +16,6 @@ from anabranch.core.bolt.protocol.commands import (
     FRONT,
     EngineSettings,
     Guardable,
-    Outcome,
 )
 from anabranch.core.bolt.protocol.fronts import FrontCommand, ReadFront
 from anabranch.core.bolt.protocol.letters import Moved
@@ -24,10 +24,9 @@ from anabranch.core.bolt.protocol.messages import Once, Redeem
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.bolt.state.catalogue import ENGINES, REPLICAS_APART, SEQUENCERS_APART
-from anabranch.core.errors import BadRequest, EngineNotServed, FrontNotServed, ReceiptPending
+from anabranch.core.errors import EngineNotServed, FrontNotServed, ReceiptPending
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import Token
-from anabranch.core.records.digest import check_request, split_request
 
 Question = (
     messages.ReadCursors
@@ -70,6 +69,7 @@ class Controlling:
         self,
         context: BrokerContext,
         *,
+        requests: ControlRequests,
         correspondence: Correspondence,
         waits: Waits,
         others: OtherEngines,
@@ -77,6 +77,7 @@ class Controlling:
         self._limits = context.limits
         self._others = others
         self._outbox = context.outbox
+        self._requests = requests
         self._correspondence = correspondence
         self._waits = waits
 
@@ -91,20 +92,10 @@ class Controlling:
             name = inner.name if isinstance(inner, messages.CreateLog) else f"log {inner.log}"
             self._outbox.refuse(token, FrontNotServed(name))
             return
-        request, command = inner.request, self._command(inner)
+        command = self._command(inner)
         if isinstance(message, messages.Guarded):
             command = commands.Guarded(message.scope, message.epoch, command)
-        try:
-            check_request(request)
-        except BadRequest as error:
-            self._outbox.refuse(token, error)
-            return
-        wait = self._waits.begin(token)
-        if wait is not None:
-            wait.in_doubt = True
-            done = partial(self._answer, wait)
-            identity, digest = split_request(request)
-            self._correspondence.propose(identity, command, done, digest=digest)
+        self._requests.propose_once(token, inner.request, command)
 
     def _runs_nowhere(self, message: messages.CreateLog) -> bool:
         placed = message.settings is not None and message.settings.addresses
@@ -157,14 +148,10 @@ class Controlling:
 
     def do_front(self, token: Token, command: FrontCommand) -> None:
         """A front's machine repeats what it asks until it is answered."""
-        wait = self._waits.begin(token)
-        if wait is not None:
-            self._correspondence.propose(b"", command, partial(self._answer, wait))
+        self._requests.propose(token, command)
 
     def ask(self, token: Token, message: Question) -> None:
-        wait = self._waits.begin(token)
-        if wait is not None:
-            self._correspondence.ask(_query(message), partial(self._answer, wait))
+        self._requests.ask(token, _query(message))
 
     def redeem(self, token: Token, message: Redeem) -> None:
         """The position behind a receipt; if it is still withheld, wait for the decision."""
@@ -184,32 +171,15 @@ class Controlling:
         wait_ms = min(redemption.wait_ms, self._limits.read_wait_ms_max)
         left_ms = self._waits.left_ms(wait, wait_ms)
         if not pending or left_ms <= 0:
-            self._answer(wait, answer)
+            self._requests.answer(wait, answer)
             return
         again = partial(self._redeem, wait, redemption)
-        too_late = partial(self._answer, wait, answer)
+        too_late = partial(self._requests.answer, wait, answer)
         # Looked at again every so often too: the record may by now be in another log.
         if left_ms > self._limits.watch_ms:
             left_ms, too_late = self._limits.watch_ms, again
         log = redemption.receipt.log
         self._waits.sleep(wait, log, redemption.wakes, again, left_ms, too_late)
-
-    def _answer(self, wait: Wait, answer: Outcome | Answer) -> None:
-        if wait.over:
-            return
-        self._waits.end(wait)
-        if isinstance(answer, Refused):
-            self._outbox.refuse(wait.token, answer)
-            return
-        assert not isinstance(
-            answer,
-            commands.Committed
-            | commands.Epoch
-            | commands.Swapped
-            | queries.Resolved
-            | queries.FoundPlan,
-        )
-        self._outbox.reply(wait.token, answer)
 
 
 class _Redemption:

@@ -16,11 +16,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from anabranch.core.bolt.broker.context import BrokerContext
-from anabranch.core.bolt.broker.inquiries import Correspondence
-from anabranch.core.bolt.broker.pending import Wait, Waits
+from anabranch.core.bolt.broker.control_requests import ControlRequests
+from anabranch.core.bolt.broker.pending import Wait
 from anabranch.core.bolt.broker.rate_limits import Metering
-from anabranch.core.bolt.protocol.commands import Outcome
-from anabranch.core.bolt.protocol.messages import ServerMessage
 from anabranch.core.bolt.protocol.queries import Answer, FoundPlan, PlanPage
 from anabranch.core.bolt.protocol.scans import (
     SIGNED_SLICES_MAX,
@@ -41,7 +39,6 @@ from anabranch.core.bolt.protocol.scans import (
 from anabranch.core.errors import AnabranchError, BadRequest, NotSealed
 from anabranch.core.errors.refused import Refused
 from anabranch.core.machine import RangesSigned, SignFailed, SignRanges, Token
-from anabranch.core.records.digest import check_request, split_request
 from anabranch.core.types import ObjectId
 
 SECRET_BYTES = 16
@@ -58,14 +55,12 @@ class Scanning:
         self,
         context: BrokerContext,
         *,
-        correspondence: Correspondence,
-        waits: Waits,
+        requests: ControlRequests,
         metering: Metering,
     ) -> None:
         self._limits = context.limits
         self._outbox = context.outbox
-        self._correspondence = correspondence
-        self._waits = waits
+        self._requests = requests
         self._metering = metering
         self._life = b""
         self._planned = 0
@@ -101,26 +96,20 @@ class Scanning:
             speculative=message.speculative,
             by=message.by,
         )
-        self._do_once(token, message.request, command)
+        self._requests.propose_once(token, message.request, command)
 
     def erase(self, token: Token, message: EraseGarbage) -> None:
-        self._do_once(token, message.request, EraseGarbage())
+        self._requests.propose_once(token, message.request, EraseGarbage())
 
     def do(self, token: Token, message: RenewPlan | EndPlan) -> None:
         """To do it twice does it once."""
-        wait = self._waits.begin(token)
-        if wait is not None:
-            self._correspondence.propose(b"", message, partial(self._answer, wait))
+        self._requests.propose(token, message)
 
     def list(self, token: Token, message: ListPlans) -> None:
-        wait = self._waits.begin(token)
-        if wait is not None:
-            self._correspondence.ask(message, partial(self._answer, wait))
+        self._requests.ask(token, message)
 
     def read(self, token: Token, message: ReadPlan) -> None:
-        wait = self._waits.begin(token)
-        if wait is not None:
-            self._correspondence.ask(message, partial(self._read, wait))
+        self._requests.ask(token, message, self._read)
 
     def sign(self, token: Token, message: SignScan) -> None:
         count = len(message.slices)
@@ -128,10 +117,8 @@ class Scanning:
             reason = f"1 to {SIGNED_SLICES_MAX} can be signed at a time"
             self._outbox.refuse(token, BadRequest(f"{count} slices of a scan plan", reason))
             return
-        wait = self._waits.begin(token)
-        if wait is not None:
-            query = FindPlan(message.log, message.plan)
-            self._correspondence.ask(query, partial(self._found, wait, message))
+        query = FindPlan(message.log, message.plan)
+        self._requests.ask(token, query, partial(self._found, message))
 
     def signed(self, event: RangesSigned) -> None:
         wait, ranges = self._signing.pop(event.token)
@@ -139,24 +126,11 @@ class Scanning:
         found = [replace(each, url=url) for each, url in zip(ranges, event.urls, strict=True)]
         self._outbox.counters.signed += len(found)
         self._outbox.counters.signed_bytes += sum(each.length for each in found)
-        self._answer(wait, SignedScan(found, self._limits.signed_url_ms))
+        self._requests.answer(wait, SignedScan(found, self._limits.signed_url_ms))
 
     def failed(self, event: SignFailed) -> None:
         wait, _ = self._signing.pop(event.token)
-        self._answer(wait, Refused.of(event.error))
-
-    def _do_once(self, token: Token, request: bytes, command: BeginPlan | EraseGarbage) -> None:
-        try:
-            check_request(request)
-        except BadRequest as error:
-            self._outbox.refuse(token, error)
-            return
-        wait = self._waits.begin(token)
-        if wait is not None:
-            wait.in_doubt = True
-            identity, digest = split_request(request)
-            done = partial(self._answer, wait)
-            self._correspondence.propose(identity, command, done, digest=digest)
+        self._requests.answer(wait, Refused.of(event.error))
 
     def _read(self, wait: Wait, answer: Answer) -> None:
         if isinstance(answer, PlanPage):
@@ -165,35 +139,26 @@ class Scanning:
                 [seal(each.object, each.offset, each.length) for each in answer.slices]
             )
             answer = replace(answer, seals=seals, secret=b"")
-        self._answer(wait, answer)
+        self._requests.answer(wait, answer)
 
-    def _found(self, wait: Wait, message: SignScan, answer: Answer) -> None:
+    def _found(self, message: SignScan, wait: Wait, answer: Answer) -> None:
         if wait.over:
             return
         if not isinstance(answer, FoundPlan):
-            self._answer(wait, answer)
+            self._requests.answer(wait, answer)
             return
         self._metering.told([message.log], answer.quotas)
         refusal = _unsealed(message, answer) or self._metering.refuse_read(message.log)
         if refusal is not None:
-            self._answer(wait, Refused.of(refusal))
+            self._requests.answer(wait, Refused.of(refusal))
             return
         ranges = [*_joined(message.slices)]
+        assert ranges, "`sign` refuses a request without slices"
         self._metering.read(message.log, sum(each.length for each in ranges))
         self._signs += 1
         self._signing[self._signs] = wait, ranges
         places = [(each.object, each.offset, each.length) for each in ranges]
         self._outbox.effects.append(SignRanges(self._signs, places, self._limits.signed_url_ms))
-
-    def _answer(self, wait: Wait, answer: Outcome | Answer | ServerMessage) -> None:
-        if wait.over:
-            return
-        self._waits.end(wait)
-        if isinstance(answer, Refused):
-            self._outbox.refuse(wait.token, answer)
-            return
-        assert not isinstance(answer, FoundPlan), "clients are never told a plan's secret"
-        self._outbox.reply(wait.token, answer)  # pyright: ignore[reportArgumentType]
 
 
 def _sealer(secret: bytes) -> Callable[[ObjectId, int, int], bytes]:
