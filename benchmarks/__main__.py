@@ -80,7 +80,7 @@ ERWIN = (
 """Of `benchmarks.erwin`: figures of its paper, each on processes of a log."""
 
 SPARK = ("spark-read", "spark-kafka", "spark-plan", "spark-backfill")
-"""Of `benchmarks.spark`: each starts a Spark session, or plans for one."""
+"""Modules of `benchmarks.spark`; each starts a Spark session, or plans a scan for one."""
 
 ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST, *ERWIN, *SPARK)
 

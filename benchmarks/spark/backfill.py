@@ -26,7 +26,7 @@ METRIC = "anabranch_broker_bytes_read_total"
 
 
 def run(size: Size) -> Found:
-    shape = size.of(SHAPE, Shape(SHAPE.name, SHAPE.value_bytes, 2_000_000))
+    shape = size.of(SHAPE, SHAPE.small())
     appends = size.of(APPENDS, 20)
     alone: list[float] = []
     beside: list[float] = []
@@ -36,7 +36,7 @@ def run(size: Size) -> Found:
         pin(server.pid, 0)
         pin(session.jvm(spark), 1)
         with server.connect() as service:
-            fill(service.create(shape.name.lower().replace(" ", "-")), shape)
+            fill(service.create(shape.log), shape)
         session.touched(scan(spark, server, shape))
         for _ in range(size.of(ROUNDS, 1)):
             alone.append(_p99(server, appends))
@@ -59,7 +59,7 @@ def run(size: Size) -> Found:
 
 @contextmanager
 def _scanning(spark: "session.SparkSession", server: Server, shape: Shape) -> Generator[None]:
-    """One scan after the other until it is enough."""
+    """Scan again and again until the block ends."""
     enough = threading.Event()
 
     def scans() -> None:
@@ -94,7 +94,7 @@ async def _paced(server: Server, appends: int) -> float:
 
 
 def _read_bytes(server: Server) -> float:
-    """Of records that the broker has answered reads with."""
+    """Bytes of records that the broker has sent to readers."""
     with urlopen(f"http://{server.http}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     values = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(METRIC)]

@@ -25,7 +25,7 @@ SHAPES = (Shape("1 KB", 1_008, 800_000_000), Shape("100 B", 100, 400_000_000))
 ROUNDS = 5
 TOUCH, PARQUET = "touch", "to Parquet"
 BARS = {TOUCH: 0.6, PARQUET: 0.8}
-"""Of the Kafka source's clock."""
+"""Our clock time over the Kafka source's, at most."""
 
 
 def run(size: Size) -> Found:
@@ -39,8 +39,7 @@ def run(size: Size) -> Found:
         session.running(jars()) as spark,
     ):
         for shape in SHAPES:
-            smaller = Shape(shape.name, shape.value_bytes, 2_000_000)
-            works = _works(spark, server, kafka, size.of(shape, smaller), Path(folder))
+            works = _works(spark, server, kafka, size.of(shape, shape.small()), Path(folder))
             interleaved(size.of(2, 1), works)
             began = cpu_s(server.pid), cpu_s(kafka.pid)
             found |= interleaved(size.of(ROUNDS, 1), works)
@@ -83,8 +82,8 @@ def _works(
     spark: SparkSession, server: Server, kafka: Kafka, shape: Shape, folder: Path
 ) -> dict[str, Callable[[], Cost]]:
     with server.connect() as service:
-        _, total = fill(service.create(shape.name.lower().replace(" ", "-")), shape)
-    topic = shape.name.replace(" ", "-")
+        _, total = fill(service.create(shape.log), shape)
+    topic = shape.log
     # The records' times are years ago.
     kafka.create(topic, **{"retention.ms": "-1"})
     asyncio.run(fill_kafka(kafka.address, topic, shape))
@@ -115,7 +114,7 @@ def _timed_write(frame: Callable[[], DataFrame], out: Path) -> Cost:
 
 
 def _kafka_scan(spark: SparkSession, kafka: Kafka, topic: str) -> DataFrame:
-    """With the two tasks that two cores can run."""
+    """Read the topic with one task a core."""
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", kafka.address)
     reader = reader.option("subscribe", topic).option("minPartitions", "2")
     return reader.option("startingOffsets", "earliest").load().select("key", "value", "timestamp")

@@ -1,4 +1,4 @@
-"""What reading a log into Spark costs, with the JVM, its Python workers and decoding in it."""
+"""Measures reading a log into Spark: the JVM, its Python workers and decoding included."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ SHAPES = (
     (Shape("100 B", 100, 400_000_000), 200),
     (Shape("1 KB, zstd", 1_008, 800_000_000, "zstd"), 250),
 )
-"""Each with the MB of keys and values that a second of the processor has to read."""
+"""Each with its bar: MB of keys and values read in a second of the processor."""
 ROUNDS = 5
 
 
@@ -26,8 +26,7 @@ def run(size: Size) -> Found:
     with running() as server, session.running() as spark:
         sizes: dict[str, int] = {}
         for shape, _ in SHAPES:
-            small = Shape(shape.name, shape.value_bytes, 2_000_000, shape.codec)
-            sizes[shape.name] = _filled(server, size.of(shape, small))
+            sizes[shape.name] = _filled(server, size.of(shape, shape.small()))
         works = {
             shape.name: partial(session.cost, partial(_touch, spark, server, shape, sizes))
             for shape, _ in SHAPES
@@ -65,7 +64,7 @@ def _rows(shape: Shape, bar: int, sizes: dict[str, int], costs: list[Cost]) -> l
 
 def _filled(server: Server, shape: Shape) -> int:
     with server.connect() as service:
-        return fill(service.create(_name(shape)), shape)[1]
+        return fill(service.create(shape.log), shape)[1]
 
 
 def _touch(spark: SparkSession, server: Server, shape: Shape, sizes: dict[str, int]) -> None:
@@ -76,8 +75,4 @@ def _touch(spark: SparkSession, server: Server, shape: Shape, sizes: dict[str, i
 
 def scan(spark: SparkSession, server: Server, shape: Shape) -> DataFrame:
     reader = spark.read.format("anabranch").option("service", server.url)
-    return reader.option("log", _name(shape)).option("columns", "key,value,timestamp").load()
-
-
-def _name(shape: Shape) -> str:
-    return shape.name.lower().replace(" ", "-").replace(",", "")
+    return reader.option("log", shape.log).option("columns", "key,value,timestamp").load()

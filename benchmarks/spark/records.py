@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from aiokafka import AIOKafkaProducer
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from msgspec import Struct
+from msgspec.structs import replace
 
 import anabranch
 from anabranch.core.records.record import decode
 
 BATCH_BYTES = 256 * 1024
-"""As a producer fills them that has enough to send."""
+"""The size that a busy producer fills its batches to."""
 KEY_BYTES = 16
 _CODECS = {"": 0, "zstd": 4}
 _SEED = 7
@@ -27,8 +28,17 @@ class Shape(Struct, frozen=True):
     name: str
     value_bytes: int
     total_bytes: int
-    """Of keys and values."""
+    """Bytes of keys and values."""
     codec: str = ""
+
+    @property
+    def log(self) -> str:
+        """The name of the log or topic that holds them."""
+        return self.name.lower().replace(" ", "-").replace(",", "")
+
+    def small(self) -> "Shape":
+        """As few as show that a benchmark runs."""
+        return replace(self, total_bytes=2_000_000)
 
 
 def batches(shape: Shape) -> Iterator[tuple[bytes, int]]:
@@ -44,7 +54,7 @@ def batches(shape: Shape) -> Iterator[tuple[bytes, int]]:
 
 
 def records(shape: Shape) -> int:
-    """So many at least; the last batch is whole."""
+    """The least number of records; the last batch is whole."""
     return shape.total_bytes // (shape.value_bytes + KEY_BYTES)
 
 
@@ -71,14 +81,12 @@ def _batch(shape: Shape, seed: int) -> tuple[bytes, int]:
 
 
 def fill(log: anabranch.Log, shape: Shape) -> tuple[int, int]:
-    """Append them; records and bytes of keys and values."""
-    count = sum(_appended(log, batch, number) for batch, number in batches(shape))
+    """Append them, and return the number of records and their bytes of keys and values."""
+    count = 0
+    for batch, number in batches(shape):
+        log.append_batch(batch)
+        count += number
     return count, count * (shape.value_bytes + KEY_BYTES)
-
-
-def _appended(log: anabranch.Log, batch: bytes, count: int) -> int:
-    log.append_batch(batch)
-    return count
 
 
 async def fill_kafka(address: str, topic: str, shape: Shape) -> None:

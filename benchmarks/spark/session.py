@@ -16,16 +16,16 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
-    """Of one query."""
+    """Time that one query takes."""
 
     clock_s: float
     cpu_s: float
-    """Of the JVM and its Python workers."""
+    """Processor time of the JVM and its Python workers."""
 
 
 @contextmanager
 def running(jars: Sequence[Path] = ()) -> Generator[SparkSession]:
-    """One on both cores, with room for what it caches of a plan and no more."""
+    """A session on both cores."""
     settings = {
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": "2",
@@ -42,7 +42,7 @@ def running(jars: Sequence[Path] = ()) -> Generator[SparkSession]:
 
 
 def jvm(spark: SparkSession) -> int:
-    """Its process; Python workers are children of it."""
+    """The process id of the session's JVM, whose children are the Python workers."""
     process = getattr(spark.sparkContext._gateway, "proc", None)
     if process is None:
         raise AssertionError("the session's JVM was started by somebody else")
@@ -63,7 +63,7 @@ def cost(work: Callable[[], object]) -> Cost:
 
 
 def _tree_cpu_s(root: int) -> float:
-    """Of all descendants, with those that have ended and were waited for."""
+    """Processor time of all descendants, those included that have ended and were reaped."""
     children: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):

@@ -23,7 +23,7 @@ COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 
 
 def jars() -> list[Path]:
-    """What a session needs to read from Kafka."""
+    """The jars that a session needs to read from Kafka."""
     sources = sorted(HERE.rglob("*.java"))
     checksum = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
     checksum.update(f"{ARTIFACT} {POOL}".encode())

@@ -9,7 +9,7 @@ from anabranch.errors import AnabranchError
 from anabranch_spark.analytics import fraud, iot, supply
 from anabranch_spark.analytics.run import Report, ask, records
 from anabranch_spark.jobs.command import run as run_command
-from anabranch_spark.jobs.command import say
+from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.session import session
 from anabranch_spark.jobs.values import first_line
 from anabranch_spark.jobs.verdict import Verdict, write_report

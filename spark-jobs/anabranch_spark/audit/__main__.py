@@ -10,7 +10,8 @@ from anabranch_spark.audit.job import Audit
 from anabranch_spark.audit.report import EXIT, AuditReport
 from anabranch_spark.audit.shares import Answer, Share, packed, unpacked_answer
 from anabranch_spark.audit.task import read_share
-from anabranch_spark.jobs.command import run, say
+from anabranch_spark.jobs.command import run
+from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.session import session
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address, connect

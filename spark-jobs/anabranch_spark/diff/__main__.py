@@ -10,10 +10,12 @@ from anabranch_spark.diff.contents import Contents
 from anabranch_spark.diff.job import compared
 from anabranch_spark.diff.ranges import Reads
 from anabranch_spark.diff.report import EXIT, By, DiffReport, Keys
-from anabranch_spark.jobs.command import SPARK_FAILURES, run, say
+from anabranch_spark.jobs.command import run
+from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.session import session
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address, connect
+from anabranch_spark.spark_failures import SPARK_FAILURES
 
 
 @click.command(name="diff")

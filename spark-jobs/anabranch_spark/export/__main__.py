@@ -10,7 +10,7 @@ from anabranch.errors import AnabranchError
 from anabranch_spark.export.program import run
 from anabranch_spark.export.request import Form, Request, limits, settings
 from anabranch_spark.jobs.command import run as run_command
-from anabranch_spark.jobs.command import say
+from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address
 

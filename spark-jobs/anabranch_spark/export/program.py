@@ -1,6 +1,5 @@
 """The job's surroundings: a Spark session with the jars of its target, and a service."""
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -10,14 +9,11 @@ from anabranch_spark.export import delta, iceberg
 from anabranch_spark.export.report import Report
 from anabranch_spark.export.request import Form, Request
 from anabranch_spark.export.run import Say, export
-from anabranch_spark.jobs.session import session
+from anabranch_spark.jobs.session import is_running, is_submitted, session
 from anabranch_spark.service import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set by spark-submit, which then has said which jars and settings there are."""
 
 
 def run(
@@ -33,7 +29,7 @@ def run(
         raise BadRequest("export a log", "--warehouse is where an Iceberg catalog keeps its tables")
     catalog = iceberg.warehouse(request.target, warehouse) if warehouse is not None else {}
     with connect(request.service) as service:
-        runs_already = _runs_already()
+        runs_already = is_running()
         spark = _session(request, {**given, **catalog}, master, say)
         try:
             return export(spark, service, request, say)
@@ -48,17 +44,10 @@ def _session(
     name = f"anabranch export {request.log} to {request.form}"
     extensions = {Form.ICEBERG: iceberg.SETTINGS, Form.DELTA: delta.SETTINGS}.get(request.form, {})
     wanted = {**extensions, **settings}
-    if _runs_already() or SUBMITTED in os.environ:
+    if is_running() or is_submitted():
         # It has the jars that it will ever have.
         return session(name, master=master, settings=wanted)
     groups = {Form.ICEBERG: ["iceberg"], Form.DELTA: ["delta"]}.get(request.form, [])
     if "s3a:" in request.target or any("s3a:" in value for value in settings.values()):
         groups = [*groups, "s3a"]
-    # Named here: to look for a configured master starts the JVM, and then jars come too late.
-    return session(name, master=master or "local[*]", jars=find(groups, say=say), settings=wanted)
-
-
-def _runs_already() -> bool:
-    from pyspark.sql import SparkSession
-
-    return SparkSession.getActiveSession() is not None
+    return session(name, master=master, jars=find(groups, say=say), settings=wanted)

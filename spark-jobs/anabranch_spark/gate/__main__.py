@@ -26,6 +26,7 @@ from anabranch_spark.gate.task import (
     task,
 )
 from anabranch_spark.jobs.command import run
+from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.verdict import Verdict, write_report
 
 VERDICTS = {
@@ -83,12 +84,10 @@ def command(**given: Any) -> Verdict:
 def _report(given: Mapping[str, Any], named: Mapping[str, str | None]) -> Report:
     """Spark is started only when the expectations have been read and the service answers."""
     meant = Task(log=named[LOG] or os.environ.get(LOG, ""), shown="")
-    from pyspark.sql import SparkSession
-
     from anabranch_spark.expectations.judge import cause
     from anabranch_spark.gate.reading import Reader
     from anabranch_spark.gate.run import FAILURES, Gate, unjudged
-    from anabranch_spark.jobs.session import session
+    from anabranch_spark.jobs.session import is_running, session
     from anabranch_spark.service import address, connect
 
     with ExitStack() as ending:
@@ -97,16 +96,16 @@ def _report(given: Mapping[str, Any], named: Mapping[str, str | None]) -> Report
             meant = task(named, os.environ)
             url = address(given["service"])
             service = ending.enter_context(connect(url))
-            _says(f"starting Spark to judge {meant.log}")
-            ours = SparkSession.getActiveSession() is None
+            say(f"starting Spark to judge {meant.log}")
+            ours = not is_running()
             name = f"anabranch gate {meant.shown}"
             spark = session(name, master=given["master"], settings=_SETTINGS)
             if ours:
                 # Before the reason is printed, so that it is the last line.
                 ending.callback(spark.stop)
-            gate = Gate(service, Reader(spark, url), meant, suite, _says)
+            gate = Gate(service, Reader(spark, url), meant, suite, say)
             promote = gate.promote if given["promote"] else None
-            return rounds(gate.judge, promote, tries=given["tries"], says=_says)
+            return rounds(gate.judge, promote, tries=given["tries"], says=say)
         except FAILURES as error:
             return unjudged(meant, cause(error))
 
@@ -126,11 +125,6 @@ def _written(report: Report, given: Mapping[str, Any]) -> Verdict:
     sys.stderr.write(text(report))
     sys.stderr.flush()
     return VERDICTS[report.verdict]
-
-
-def _says(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
 
 
 def main(words: list[str] | None = None) -> int:

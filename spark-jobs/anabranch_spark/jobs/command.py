@@ -1,11 +1,11 @@
 """How every job's command line is run: whatever goes wrong, the exit code is a verdict."""
 
-import sys
 from collections.abc import Sequence
 
 import click
 
 from anabranch.errors import AnabranchError
+from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.verdict import Verdict
 from anabranch_spark.spark_failures import SPARK_FAILURES
 
@@ -29,8 +29,3 @@ def run(command: click.Command, words: Sequence[str]) -> int:
         say(str(error))
         return Verdict.UNKNOWN
     return found if isinstance(found, Verdict) else Verdict.DONE
-
-
-def say(line: str) -> None:
-    """One line of progress, for people."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set where the JVM is there before Python. `SparkConf` doesn't yet know its settings then."""
 
 _SETTINGS = {
@@ -20,6 +20,18 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
+
+
+def is_submitted() -> bool:
+    """`spark-submit` started this program, and has said which jars and settings there are."""
+    return _GATEWAY in os.environ
+
+
+def is_running() -> bool:
+    """A session runs already, which a job uses and doesn't end."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None
 
 
 def session(
@@ -42,7 +54,7 @@ def session(
     # package isn't.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    if master is not None or _SUBMITTED not in os.environ:
+    if master is not None or not is_submitted():
         builder = builder.master(master or "local[*]")
     wanted = {**_SETTINGS, "spark.pyspark.python": sys.executable, **(settings or {})}
     if jars:
