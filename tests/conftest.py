@@ -45,6 +45,7 @@ settings.load_profile("everyday")
 
 _SLOWEST_FIRST = (
     "tests/cluster",
+    "tests/spark",
     "tests/operator",
     "tests/integration",
     "tests/simulation",

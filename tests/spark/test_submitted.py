@@ -29,6 +29,7 @@ sys.exit(2)
 ENDS_S = 240
 
 
+@pytest.mark.nightly  # starts a JVM, and another one through `spark-submit`
 @pytest.mark.parametrize("how", ["arguments", "configuration"])
 def test_a_module_runs_where_spark_submit_says(tmp_path: Path, how: str) -> None:
     (tmp_path / "naming.py").write_text(JOB)

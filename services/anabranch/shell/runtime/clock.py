@@ -1,6 +1,7 @@
 """The time that machines are told: the wall clock, made to run on at an even pace."""
 
 import time
+from collections.abc import Callable
 from threading import Lock
 
 from anabranch.core.types import Nanoseconds
@@ -18,15 +19,21 @@ class Clock:
     Any thread may look at it.
     """
 
-    def __init__(self) -> None:
-        self._since = time.monotonic_ns()
-        self._base = time.time_ns()
+    def __init__(
+        self,
+        *,
+        steady: Callable[[], Nanoseconds] = time.monotonic_ns,
+        wall: Callable[[], Nanoseconds] = time.time_ns,
+    ) -> None:
+        self._steady, self._wall = steady, wall
+        self._since = steady()
+        self._base = wall()
         self._slew_ppm = 0
         self._lock = Lock()
 
     def now(self) -> Nanoseconds:
         with self._lock:
-            ran = time.monotonic_ns() - self._since
+            ran = self._steady() - self._since
             if ran >= _LOOK_NS:
                 self._look(ran)
                 ran = 0
@@ -35,5 +42,5 @@ class Clock:
     def _look(self, ran: Nanoseconds) -> None:
         self._base += ran + ran * self._slew_ppm // 1_000_000
         self._since += ran
-        behind_ppm = (time.time_ns() - self._base) * 1_000_000 // _LOOK_NS
+        behind_ppm = (self._wall() - self._base) * 1_000_000 // _LOOK_NS
         self._slew_ppm = max(-_SLEW_PPM_MAX, min(_SLEW_PPM_MAX, behind_ppm))
