@@ -209,7 +209,7 @@ def test_a_log_that_was_made_anew_is_another(
     end = run().latest()
     service.delete(log)
     fill(service.create(log.name), 5)
-    with pytest.raises(Squashed, match="its root was deleted"):
+    with pytest.raises(Squashed, match="was deleted, and its records are gone"):
         run().parts(end, end)
     long_ago = Offset(1 << 40, 0, 3)  # what became of it is forgotten by now
     with pytest.raises(BadRequest, match="begin with a new checkpoint"):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOTS = ("services", "operator", "spark-jobs")
-_SENTENCE = re.compile(r"^(.+?[.:?])(?:\s|$)", re.DOTALL)
+_SENTENCE = re.compile(r"^(.+?[.?])(?:\s|$)", re.DOTALL)
 
 
 def sources(root: Path) -> Iterator[Path]:

@@ -72,4 +72,4 @@ def test_what_is_not_there_and_what_is_not_named_are_seen(tmp_path: Path) -> Non
 
 def test_a_module_that_says_nothing_is_seen() -> None:
     assert first_sentence("x = 1") is None
-    assert first_sentence('"""One thing: here.\n\nMore."""') == "One thing:"
+    assert first_sentence('"""One thing: here.\n\nMore."""') == "One thing: here."

@@ -25,8 +25,8 @@ WORDS = {
         "continuous forks and lets severed ones keep what they need"
     ),
     "not-offered": (
-        "{log} is a log of the {engine} engine, and these have no forks, cursors and "
-        "receipts: only bolt logs have, which `anabranch log create NAME` makes"
+        "{log} is a log of the {engine} engine, and these have no forks, cursors, "
+        "sums and writers: only bolt logs have, which `anabranch log create NAME` makes"
     ),
     "not-root": "{log} is a fork, which can't be deleted as a log: `anabranch squash {log}`",
     "quota-exceeded": (
@@ -57,7 +57,7 @@ WORDS = {
     ),
     "unknown-broker": "there is no broker {broker}: `anabranch brokers` shows the pool",
     "unknown-log": "there is no log {log}: `anabranch log list` shows what there is",
-    "unknown-shard": "there is no shard {shard}: the log's `status` shows those that there are",
+    "unknown-shard": "there is no shard {shard}: `anabranch status LOG` shows which there are",
     "wrong-engine/append": (
         "{log} is a log of the {engine} engine, where a request id goes with a shard: pass "
         "--shard as well, with one of those that `anabranch status {log}` shows"

@@ -32,6 +32,8 @@ class Bounds(NamedTuple):
     """The position that the next record gets, as far as it is known."""
     undecided: str = ""
     """The fork that keeps `settled` below `tail`, if one does."""
+    unordered: int = 0
+    """Records of an Erwin log below `settled` that are durable, and have no position yet."""
 
 
 def belfast(log: AsyncLog) -> "SpeculativeLog":
@@ -74,7 +76,8 @@ async def bounds_of(log: AsyncLog, timeout: float | None = None) -> Bounds:
     if is_belfast(log) or is_erwin(log):
         # What is durable in an Erwin log and isn't ordered yet is waited for.
         settled, status = await log.tail(timeout=timeout), await log.status(timeout=timeout)
-        return Bounds(min(status.trimmed, settled), settled, settled)
+        unordered = max(0, settled - status.stable) if is_erwin(log) else 0
+        return Bounds(min(status.trimmed, settled), settled, settled, unordered=unordered)
     now = log.description
     return Bounds(now.start, now.settled, now.tail, now.undecided or "")
 
@@ -118,17 +121,26 @@ async def portions_of(
 
 
 async def last_position(log: AsyncLog, now: Bounds, count: int) -> Position:
-    """Where the last so many records begin; in other logs than Bolt's no-ops lie between them."""
-    if is_bolt(log) or not count:
+    """Where the last so many records begin; in other logs than Bolt's no-ops lie between them.
+
+    It doesn't wait for the order of an Erwin log's last records: each of them counts.
+    """
+    if is_bolt(log) or count <= now.unordered:
         return max(now.start, now.tail - count)
+    end, count = now.settled - now.unordered, count - now.unordered
     span = count
     while True:
-        first = max(now.start, now.settled - span)
+        first = max(now.start, end - span)
         found: list[Position] = []
-        async for records in portions_of(log, first, None):
-            found = [*found, *(each.position for each in records)][-count:]
+        async for records in _ordered(log, first):
+            found = [*found, *(each.position for each in records if each.position < end)][-count:]
         if len(found) == count:
             return found[0]
         if first == now.start or span >= SPAN_MAX:
             return first
         span *= 8
+
+
+def _ordered(log: AsyncLog, first: Position) -> AsyncGenerator[list[LogRecord], None]:
+    """Portions of what has its final position by now."""
+    return log.portions(first, stable_only=True) if is_erwin(log) else portions_of(log, first, None)

@@ -166,7 +166,7 @@ def test_promote_takes_one_and_squashes_the_others(anabranch: Command, log: str)
     assert "withheld" in anabranch("append", log, "too").out
     said = anabranch("read", log)
     assert said.out.split() == ["0", "a"]
-    assert "2 more are provisional" in said.err
+    assert "not shown: 2 provisional records" in said.err
     blocked = anabranch("read", log, "--from", "1", code=Exit.BLOCKED).err
     assert f"{log}--left" in blocked
     speculative = anabranch("tail", log, "--speculative", "-o", "json").lines

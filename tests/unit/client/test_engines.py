@@ -10,6 +10,7 @@ import pytest
 
 from anabranch.client import engines
 from anabranch.client.engines import Bounds, last_position
+from anabranch.core.errors import DeadlineExceeded
 from anabranch.core.types import Position
 
 
@@ -45,3 +46,29 @@ def test_nothing_is_looked_for_below_the_start_or_very_far(monkeypatch: pytest.M
     assert last([5], 2, Bounds(7, 10, 10)) == 7
     monkeypatch.setattr(engines, "SPAN_MAX", 16)
     assert last([5], 2, Bounds(0, 10_000, 10_000)) == 10_000 - 16
+
+
+@dataclass
+class Waiting(Sparse):
+    """An Erwin log whose records from `stable` on have no position yet."""
+
+    stable: Position = 0
+    engine = "erwin"
+
+    async def portions(
+        self, first: Position, count: int | None = None, *, stable_only: bool = False, **_: Any
+    ) -> AsyncGenerator[list[SimpleNamespace]]:
+        for position in self.at:
+            if first <= position < self.stable:
+                yield [SimpleNamespace(position=position)]
+        if not stable_only:
+            raise DeadlineExceeded.of_read("read it", 30_000)
+
+
+@pytest.mark.parametrize(("count", "first"), [(1, 5), (3, 3), (4, 2), (9, 0)])
+def test_the_last_records_of_an_erwin_log_are_found_while_their_order_is_held_up(
+    count: int, first: Position
+) -> None:
+    log = cast("Any", Waiting(list(range(6)), 3))
+    now = Bounds(0, 6, 6, unordered=3)
+    assert asyncio.run(last_position(log, now, count)) == first

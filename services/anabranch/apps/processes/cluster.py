@@ -143,8 +143,8 @@ class LocalCluster:
                 self.s3.start()
             (self.s3.buckets / self.layout.bucket).mkdir(exist_ok=True)
             kinds: list[tuple[str, Sequence[ServerProcess]]] = [
-                (f"{len(self.metadata)} metadata members", self.metadata),
-                (f"{len(self.brokers)} brokers", self.brokers),
+                (f"metadata members: {len(self.metadata)}", self.metadata),
+                (f"brokers: {len(self.brokers)}", self.brokers),
                 ("a gateway", self.gateways),
             ]
             for what, pods in kinds:

@@ -25,7 +25,7 @@ def erwin() -> None:
 @log_argument()
 @talks
 def survey(target: Target, out: Output, log: str) -> None:
-    """Show what the log's controllers have decided, and what they are doing.
+    """Show what the log's controllers decide and do.
 
     It is answered also while no append is, and shows which nodes are silent or about to end.
     """
@@ -99,7 +99,7 @@ def close_shard(target: Target, out: Output, log: str, shard: str) -> None:
 @click.argument("shard")
 @talks
 def open_shard(target: Target, out: Output, log: str, shard: str) -> None:
-    """Let a shard take new records, also one that was closed or removed."""
+    """Let a closed or removed shard take new records."""
 
     async def work(service: Service) -> None:
         await engines.erwin(await service.log(log)).open_shard(shard)

@@ -10,7 +10,7 @@ from anabranch.cli.options.values import START, Point
 from anabranch.cli.options.view import View, first_position, views
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.records import Printer
-from anabranch.cli.render.words import number
+from anabranch.cli.render.words import counted
 from anabranch.cli.service.target import Target
 from anabranch.client.aio import Service
 from anabranch.client.engines import Bounds, bounds_of, portions_of
@@ -54,10 +54,10 @@ def read(
 
     now, end = target.run(work)
     if now.undecided and end == now.settled < now.tail and not out.json:
-        more = number(now.tail - now.settled)
+        hidden = counted(now.tail - now.settled, "provisional record")
         print(
-            f"{more} more are provisional while {now.undecided} is undecided: "
-            f"`anabranch tail {log} --speculative` shows them",
+            f"not shown: {hidden}, while {now.undecided} is undecided; "
+            f"`anabranch tail {log} --speculative` shows such records",
             file=sys.stderr,
         )
 

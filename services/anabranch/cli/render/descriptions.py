@@ -88,6 +88,7 @@ def rows_of(log: Description, cursors: dict[str, int], now: Nanoseconds) -> list
         ("name", log.name),
         ("kind", kind(log)),
         *(_rows_of_bolt(log, now) if log.settings is None else _rows_of_settings(log.settings)),
+        ("quota", quota_words(log.quota)),
         ("age", age(log, now)),
         ("by", log.by),
         ("why", log.why),
@@ -105,7 +106,6 @@ def _rows_of_bolt(log: Description, now: Nanoseconds) -> Iterator[tuple[str, str
     yield "appends", _front(log.front, log.front_ends) if log.front is not None else ""
     yield "held up", held_by(log)
     yield "squashed in", remaining(log, now)
-    yield "quota", quota_words(log.quota)
     yield "served by", f"{log.broker} at {log.address}" if log.address else ""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import asdict
 
-from anabranch.cli.render.erwin import lost
+from anabranch.cli.render.erwin import by_number, lost
 from anabranch.core.sequencing.protocol.messages import LogSurvey, ShardPlace
 
 OVERVIEW = (">VERSION", ">VIEW", "LEADER", "CONTROLLER", "CHANGING", "MODE", "DURABILITY")
@@ -40,7 +40,8 @@ def nodes(found: LogSurvey) -> Iterator[tuple[str, ...]]:
 
 
 def shards(found: LogSurvey) -> Iterator[tuple[str, ...]]:
-    for shard in sorted(found.shards, key=lambda shard: shard.number):
+    """In the order of their names, as `status` shows them; they join in any order."""
+    for shard in sorted(found.shards, key=lambda shard: by_number(shard.name)):
         replicas = (each if each in shard.replicas else f"{each} (not yet)" for each in shard.nodes)
         silent = [each for each in shard.nodes if each in found.silent]
         shown = ", ".join(replicas) + (f"; silent: {', '.join(silent)}" if silent else "")

@@ -61,6 +61,9 @@ class Appending(Generic[P, R]):
     def __init__(self, loop: "Handover", handed: Handed[P, R]) -> None:
         self._loop, self._handed = loop, handed
 
+    def __repr__(self) -> str:
+        return f"<append, {'done' if self.done else 'on its way'}>"
+
     @property
     def done(self) -> bool:
         return self._handed.done

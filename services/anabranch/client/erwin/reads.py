@@ -65,8 +65,7 @@ class Reader:
                 end = max(start, await self._link.tail(self._timeout))
                 wait_ms = max(1, self._limit_ms)
             else:
-                # It was durable when that was asked, and isn't ordered in time.
-                raise DeadlineExceeded.of_read(what, self._limit_ms)
+                raise _unordered(what, self._limit_ms, start)
         if longest_ms and left > 0 and not some and start > first:
             # It found only no-ops so far.
             await self._fetch(start, left, longest_ms)
@@ -160,6 +159,15 @@ class Reader:
             wait_ms=wait_ms,
         )
         return await self._link.read(message, self._what, self._limit_ms, wait_ms)
+
+
+def _unordered(what: str, limit_ms: Milliseconds, start: Position) -> DeadlineExceeded:
+    """What is there was durable when that was asked, and isn't ordered in time."""
+    advice = (
+        f"what lies from position {start} on is durable and not ordered yet; the log's status says "
+        "what holds it up. Ask again later, or read only what is stable"
+    )
+    return DeadlineExceeded(what, limit_ms, advice=advice, outcome="has changed nothing")
 
 
 def _in_order(answers: Sequence[Records]) -> list[Span]:

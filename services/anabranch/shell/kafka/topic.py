@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
-from aiokafka.errors import ConsumerStoppedError, KafkaError
+from aiokafka.errors import ConsumerStoppedError, KafkaConnectionError, KafkaError
 
 from anabranch.core.errors import BlackBoxFailed
 from anabranch.shell.kafka.access import KafkaAccess
@@ -243,9 +243,15 @@ class KafkaTopic:
         try:
             return running.result()
         except _FAILURES as error:
-            # Kafka's client ends its messages with a full stop, and so does ours here.
-            reason = str(error).rstrip(".") or type(error).__name__
-            raise BlackBoxFailed(self.where, reason) from error
+            raise BlackBoxFailed(self.where, _reason(error)) from error
+
+
+def _reason(error: BaseException) -> str:
+    """Why a call failed, in words that an operator can act on."""
+    if isinstance(error, KafkaConnectionError) and "bootstrap" in str(error):
+        return "none of these servers answers as Kafka does"
+    # Kafka's client ends its messages with a full stop, and so does ours here.
+    return str(error).rstrip(".") or type(error).__name__
 
 
 async def _bounded(work: Coroutine[Any, Any, T]) -> T:

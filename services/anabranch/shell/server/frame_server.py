@@ -135,7 +135,8 @@ class FrameServer:
         if service is None and (protocol.name, node) in self._absences:
             return self._absences[protocol.name, node]
         if service is None:
-            raise Unavailable(f"node {node or 'without a name'}", "no such node is served here now")
+            reason = "no such node is served here now: its log was deleted, or is served elsewhere"
+            raise Unavailable(f"node {node or 'without a name'}", reason)
         objection = protocol.objection(hello, service.welcome)
         if objection is not None:
             raise objection

@@ -90,6 +90,11 @@ def test_an_append_whose_position_comes_late_is_done_and_not_to_be_repeated(ask:
     assert "don't append them again" in said
     once = ask(*append, "d", "--request-id", "once", "-o", "json").json
     assert (once["count"], once["position"]) == (1, None)
+    # What is ordered is shown, and then what is missing; its order isn't waited for twice.
+    for verb in ("tail", "read"):
+        shown = ask(verb, "votes", "--format", "raw", "--timeout", "1s", code=Exit.BLOCKED)
+        assert shown.out == "before\n"
+        assert "what lies from position 1 on is durable and not ordered yet" in shown.err
     ask("log", "delete", "votes")
 
 

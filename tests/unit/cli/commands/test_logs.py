@@ -232,7 +232,11 @@ def test_a_log_with_forks_goes_only_by_force(ask: Command, log: str) -> None:
     assert [each["name"] for each in ask("log", "list", log, "-o", "json").lines] == [
         f"{log}--kept"
     ]
-    assert ask("log", "delete", log, code=Exit.REFUSED).err.startswith("error: ")
+    gone = ask("log", "delete", log, code=Exit.REFUSED).err
+    assert gone == f"error: {log} was deleted, and its records are gone\n"
+    assert (
+        "was squashed (its root was deleted)" in ask("read", f"{log}--one", code=Exit.REFUSED).err
+    )
 
 
 def test_a_log_that_nothing_serves_can_be_deleted(

@@ -146,8 +146,8 @@ def test_what_is_held_up_is_counted_for_people_only(ask: Command, log: str) -> N
     said = ask("read", log)
     assert said.out == "       0  a\n"
     assert said.err == (
-        f"2 more are provisional while {log}--plan is undecided: "
-        f"`anabranch tail {log} --speculative` shows them\n"
+        f"not shown: 2 provisional records, while {log}--plan is undecided; "
+        f"`anabranch tail {log} --speculative` shows such records\n"
     )
     assert ask("read", log, "-o", "json").err == ""
     assert ask("read", log, "-n", "1").err == said.err

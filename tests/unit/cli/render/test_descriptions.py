@@ -106,3 +106,9 @@ def test_rows_leave_out_what_a_log_does_not_have() -> None:
 def test_records_of_a_log_are_counted_in_words(count: int, words: str) -> None:
     rows = dict(rows_of(replace(ROOT, own_records=count), {}, 0))
     assert rows["its own"] == words
+
+
+@pytest.mark.parametrize("log", [ROOT, TICKS, replace(ROOT, front=EngineSettings(sequencers=1))])
+def test_a_quota_is_shown_of_logs_of_all_engines(log: Description) -> None:
+    limited = replace(log, quota=Quota(append_records_per_s=5))
+    assert dict(rows_of(limited, {}, 0))["quota"] == "appends 5 records/s, bursts of 1 s"

@@ -62,6 +62,13 @@ def test_each_shard_is_shown_with_its_state() -> None:
     assert row == ("a", "gets another primary", "2", "h0:1", shown)
 
 
+def test_shards_are_in_the_order_of_their_names_as_in_the_status() -> None:
+    joined = ["shard-10", "shard-1", "shard-2"]
+    places = [replace(PLACE, number=number, name=name) for number, name in enumerate(joined)]
+    shown = [row[0] for row in shards(replace(FOUND, shards=tuple(places)))]
+    assert shown == ["shard-1", "shard-2", "shard-10"]
+
+
 def test_it_is_said_when_no_controller_leads() -> None:
     assert list(notes(FOUND)) == []
     (lost,) = notes(replace(FOUND, lost_views=LOST))

@@ -318,6 +318,9 @@ def _squash(replica: Replica, top: Log, reason: str) -> None:
         replica.remove(log)
         replica.references.dropped(log.index.object, replica.at, log.index.length)
         refusal = Refused.of(Squashed(log.name, reason, parent.name if parent else "no log"))
+        if log is top and parent is None:
+            message = f"{log.name} was deleted, and its records are gone"
+            refusal = Refused(refusal.code, message, refusal.facts)
         forest.bury(Tombstone(log.id, log.name, refusal, replica.at, log.owner))
     if parent is None:
         return
