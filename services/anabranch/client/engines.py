@@ -73,13 +73,16 @@ def is_lazy(log: AsyncLog) -> "TypeGuard[LazyLog]":
 
 async def bounds_of(log: AsyncLog, timeout: float | None = None) -> Bounds:
     """Where a log begins and ends now, or for a Bolt log when it was looked up."""
-    if is_belfast(log) or is_erwin(log):
-        # What is durable in an Erwin log and isn't ordered yet is waited for.
-        settled, status = await log.tail(timeout=timeout), await log.status(timeout=timeout)
-        unordered = max(0, settled - status.stable) if is_erwin(log) else 0
-        return Bounds(min(status.trimmed, settled), settled, settled, unordered=unordered)
-    now = log.description
-    return Bounds(now.start, now.settled, now.tail, now.undecided or "")
+    if is_erwin(log):
+        # What is durable and isn't ordered yet is waited for.
+        end, now = await log.tail(timeout=timeout), await log.status(timeout=timeout)
+        unordered = max(0, end - now.stable)
+        return Bounds(min(now.trimmed, end), end, end, unordered=unordered)
+    if is_belfast(log):
+        end, status = await log.tail(timeout=timeout), await log.status(timeout=timeout)
+        return Bounds(min(status.trimmed, end), end, end)
+    found = log.description
+    return Bounds(found.start, found.settled, found.tail, found.undecided or "")
 
 
 async def bound(appended: Appended[Any], timeout: float | None = None) -> Appended[Any]:
