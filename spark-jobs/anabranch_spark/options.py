@@ -3,15 +3,14 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from difflib import get_close_matches
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
 from anabranch.errors import BadRequest
+from anabranch_spark.option_table import Kind, recognised, shortened
 from anabranch_spark.source.schema import available
 
-Kind = Literal["batch", "stream"]
 Word = Literal["earliest", "latest"]
 Bound = Word | int | datetime
 """An end of a range of positions: a word, a position, or a time of commit."""
@@ -21,143 +20,9 @@ PARTITIONS_MAX = 100_000
 LENGTH_S_MAX = 86_400.0
 """The longest time that an option takes."""
 _NUMBER_MAX = (1 << 62) - 1
-_SHOWN_CHARS = 40
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-class Option(NamedTuple):
-    """One option as users see it."""
-
-    name: str
-    kinds: tuple[Kind, ...]
-    default: str
-    means: str
-
-
-_BOTH: tuple[Kind, ...] = ("batch", "stream")
-_BATCH: tuple[Kind, ...] = ("batch",)
-_STREAM: tuple[Kind, ...] = ("stream",)
-
-OPTIONS = (
-    Option(
-        "service",
-        _BOTH,
-        "`ANABRANCH_URL`",
-        "The service's URL, as `anabranch.connect` takes it. Executors connect with it too.",
-    ),
-    Option(
-        "log",
-        _BOTH,
-        "required",
-        "The log or fork, by its full name: `orders`, `orders--what-if`. A batch query may read "
-        "several, with commas between their names. It then has a first column `log`.",
-    ),
-    Option(
-        "from",
-        _BOTH,
-        "`earliest`",
-        "Where to begin: a position; a time with its zone, such as `2026-11-20T10:00:00Z`, for the "
-        "first position that was committed at or after it; `earliest`; or `latest`, for what is "
-        "settled when the query starts. A stream with a checkpoint goes on where that stands.",
-    ),
-    Option(
-        "to",
-        _BOTH,
-        "`latest` in a batch, none in a stream",
-        "Where to end, in the same forms. The position itself isn't read. A stream looks `to` up "
-        "when it starts, and reads nothing beyond it.",
-    ),
-    Option(
-        "speculative",
-        _BATCH,
-        "`false`",
-        "Read up to the tail, also past what is settled. Records there may still move: a promotion "
-        "during the query can end it with `plan-outdated`.",
-    ),
-    Option(
-        "columns",
-        _BOTH,
-        "all",
-        "Names of columns with commas between them. Other columns are neither decoded nor sent.",
-    ),
-    Option(
-        "partitionBytes",
-        _BOTH,
-        "`128m`",
-        "A partition has at most so many stored bytes, or one slice. `k`, `m` and `g` are powers "
-        "of 1,024.",
-    ),
-    Option(
-        "minPartitions",
-        _BOTH,
-        "`1`",
-        "Make at least so many partitions, if the scan has as many slices.",
-    ),
-    Option(
-        "planLease",
-        _BOTH,
-        "`120s`",
-        "How long a scan plan lives that nobody renews. Tasks renew it while they read. At most "
-        "the service's `plan_lease_ms_max`.",
-    ),
-    Option(
-        "onDataLoss",
-        _BOTH,
-        "`fail`",
-        "What to do if the log was trimmed past the position to begin at: `fail`, or `ignore`, "
-        "which goes on at the first position that is there and says so on standard error.",
-    ),
-    Option(
-        "onDamage",
-        _BOTH,
-        "`ask`",
-        "What to do if bytes are missing or damaged in the store: `ask` a broker for these records "
-        "once, and say so on standard error; or `fail` at once.",
-    ),
-    Option(
-        "store",
-        _BOTH,
-        "`presigned`",
-        "How bytes are fetched. There is one way: with URLs that the service signs for each task.",
-    ),
-    Option(
-        "pushdown",
-        _BATCH,
-        "`false`",
-        "Let the query's filters on `position` cut the plan. Needs Spark's setting "
-        "`spark.sql.python.filterPushdown.enabled`.",
-    ),
-    Option(
-        "maxRecordsPerTrigger",
-        _STREAM,
-        "no limit",
-        "A micro-batch has at most so many records.",
-    ),
-    Option(
-        "maxBytesPerTrigger",
-        _STREAM,
-        "no limit",
-        "A micro-batch has at most so many stored bytes, or one slice.",
-    ),
-    Option(
-        "minRecordsPerTrigger",
-        _STREAM,
-        "`0`",
-        "Begin no micro-batch before there are so many records, or `maxTriggerDelay` is over.",
-    ),
-    Option(
-        "maxTriggerDelay",
-        _STREAM,
-        "`15m`",
-        "How long `minRecordsPerTrigger` holds records back. Units are `ms`, `s`, `m` and `h`.",
-    ),
-)
-"""In the order of the reference page."""
-
-WRITING = ("mode", "writer", "runId")
-"""Options of writing, which readers refuse as such."""
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,19 +85,10 @@ def read_options(given: Mapping[str, str], kind: Kind | None = None) -> ReadOpti
 
 
 class _Given:
-    """Options as Spark gives them: names in any case, values as text."""
+    """The options that were given, each read when it is asked for."""
 
     def __init__(self, given: Mapping[str, str], kind: Kind | None) -> None:
-        known = {option.name.lower(): option for option in OPTIONS}
-        self._values: dict[str, str] = {}
-        for name, value in given.items():
-            option = known.get(name.lower())
-            if option is None:
-                raise BadRequest(f"option {_short(name)}", _unknown(name.lower()))
-            if kind is not None and kind not in option.kinds:
-                reason = f"it is for a {option.kinds[0]} query only, and this is a {kind}"
-                raise BadRequest(f"option {option.name}", reason)
-            self._values[option.name] = value
+        self._values = recognised(given, "reading", kind)
 
     def get(self, name: str, read: Callable[[str], A], default: B) -> A | B:
         value = self._values.get(name)
@@ -241,20 +97,7 @@ class _Given:
         try:
             return read(value.strip())
         except ValueError as fault:
-            raise BadRequest(f"option {name}={_short(value)}", str(fault)) from None
-
-
-def _unknown(lower: str) -> str:
-    """Why there is no option of this name."""
-    if lower in {word.lower() for word in WRITING}:
-        return "it is for writing, and a reader was asked for"
-    if lower == "path":
-        return "load() takes no path: say which log to read with the option log"
-    names = {option.name.lower(): option.name for option in OPTIONS}
-    close = get_close_matches(lower, names, n=1)
-    if close:
-        return f"there is none of this name; did you mean {names[close[0]]}?"
-    return f"there is none of this name; there are {', '.join(names.values())}"
+            raise BadRequest(f"option {name}={shortened(value)}", str(fault)) from None
 
 
 def _check_together(options: ReadOptions) -> None:
@@ -354,7 +197,3 @@ def _store(text: str) -> None:
         raise ValueError("this version fetches with signed URLs only: leave the option out")
     if text != "presigned":
         raise ValueError("it must be presigned")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 3]}..."

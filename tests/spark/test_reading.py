@@ -20,9 +20,11 @@ from anabranch.errors import (
     Promoted,
     ReadBlocked,
     RecordsDamaged,
+    Unavailable,
 )
 from anabranch_spark.options import read_options
 from anabranch_spark.source.decode import Wanted
+from anabranch_spark.source.fetch import Fetcher, UrlRefused
 from anabranch_spark.source.parts import Part
 from anabranch_spark.source.planning import planned
 from anabranch_spark.source.predicates import ALL, Within
@@ -317,3 +319,24 @@ def _until(holds: Callable[[], bool]) -> None:
             return
         pause.wait(0.02)
     raise AssertionError("it never came")
+
+
+def test_a_store_that_refuses_its_own_urls_fails_the_task_and_no_broker_is_asked(
+    reader: Reader,
+    log: anabranch.Log,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    fill(log, 3)
+    parts = reader.plan(log.name)
+    asked: list[object] = []
+
+    def refuse(_: Fetcher, place: object) -> bytes:
+        asked.append(place)
+        raise UrlRefused("the store refuses the signed URL (403)")
+
+    monkeypatch.setattr(Fetcher, "_content", refuse)
+    with pytest.raises(Unavailable, match=r"\(403\).*right to read"):
+        reader.read(parts)
+    assert len(asked) > 1, "a URL may have lapsed, so another one is signed"
+    assert "asked-broker" not in capfd.readouterr().err

@@ -8,13 +8,13 @@ import click
 from anabranch.errors import AnabranchError
 from anabranch_spark.analytics import fraud, iot, supply
 from anabranch_spark.analytics.run import Report, ask, records
+from anabranch_spark.jobs.command import NEW_FILE
 from anabranch_spark.jobs.command import run as run_command
 from anabranch_spark.jobs.progress import say
-from anabranch_spark.jobs.session import session
-from anabranch_spark.jobs.values import first_line
+from anabranch_spark.jobs.session import described, job_session
 from anabranch_spark.jobs.verdict import Verdict, write_report
-from anabranch_spark.service import address
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.service import address, connect
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 QUESTIONS = {each.name: each for each in (iot.QUESTION, fraud.QUESTION, supply.QUESTION)}
 
@@ -30,7 +30,7 @@ QUESTIONS = {each.name: each for each in (iot.QUESTION, fraud.QUESTION, supply.Q
 )
 @click.option("--refuse", is_flag=True, help="Exit with 2 if anything is found or malformed.")
 @click.option("--master", help="Spark's master; as Spark is configured, or else this machine.")
-@click.option("--report", type=click.Path(dir_okay=False), help="Write the JSON report here.")
+@click.option("--report", type=NEW_FILE, help="Write the JSON report here.")
 def command(question: str, log: str, **given: Any) -> Verdict:
     """Ask a question of a log, or of a fork by its name.
 
@@ -48,12 +48,20 @@ def command(question: str, log: str, **given: Any) -> Verdict:
 def _answered(question: str, log: str, **given: Any) -> Report:
     try:
         service = address(given["service"])
-        spark = session(f"analytics {question} {log}", master=given["master"])
-        return ask(records(spark, service, log), QUESTIONS[question], log, given["level"])
+        with connect(service) as connected:
+            # Spark takes its time to start, and isn't needed to say that there is no such log.
+            connected.log(log, engine="bolt")
+        name = f"anabranch analytics {question} {log}"
+        asked = QUESTIONS[question]
+        with (
+            job_session(name, master=given["master"]) as spark,
+            described(spark, f"{asked.asks} ({log})"),
+        ):
+            return ask(records(spark, service, log), asked, log, given["level"])
     except AnabranchError as error:
         return Report(question, log, reason=error.message)
     except SPARK_FAILURES as error:
-        return Report(question, log, reason=f"Spark couldn't do it: {first_line(error)}")
+        return Report(question, log, reason=f"Spark couldn't do it: {cause(error)}")
 
 
 def main(words: list[str]) -> int:

@@ -1,6 +1,7 @@
 """`python -m anabranch_spark.audit`: is every record of these logs what the service says it is?"""
 
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +11,13 @@ from anabranch_spark.audit.job import Audit
 from anabranch_spark.audit.report import EXIT, AuditReport
 from anabranch_spark.audit.shares import Answer, Share, packed, unpacked_answer
 from anabranch_spark.audit.task import read_share
-from anabranch_spark.jobs.command import run
+from anabranch_spark.expectations.words import count
+from anabranch_spark.jobs.command import NEW_FILE, run
 from anabranch_spark.jobs.progress import say
-from anabranch_spark.jobs.session import session
+from anabranch_spark.jobs.session import described, job_session
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address, connect
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Audit every Bolt log and fork.")
 @click.option("--service", help="The service's URL; by default $ANABRANCH_URL.")
 @click.option("--master", help="Spark's master, as of spark-submit; by default this machine.")
-@click.option("--report", "path", help="Write the report here, not to standard output.")
+@click.option(
+    "--report", "path", type=NEW_FILE, help="Write the report here, not to standard output."
+)
 def audit(
     logs: tuple[str, ...],
     everything: bool,
@@ -43,8 +47,8 @@ def audit(
         raise click.UsageError("name logs with --log, or say --all")
     try:
         url = address(service)
-        with connect(url) as connected:
-            auditing = Audit(connected, url, run=_Tasks(master), say=say)
+        with ExitStack() as ending, connect(url) as connected:
+            auditing = Audit(connected, url, run=_Tasks(master, ending), say=say)
             report = auditing.of([*dict.fromkeys(logs)] or None)
     except (AnabranchError, OSError) as error:
         say(str(error))
@@ -54,10 +58,12 @@ def audit(
 
 
 class _Tasks:
-    """Has Spark run tasks; its session is started when there is something to read."""
+    """Has Spark run tasks; its session is started when there is something to read, and ends with
+    the job.
+    """
 
-    def __init__(self, master: str | None) -> None:
-        self._master = master
+    def __init__(self, master: str | None, ending: ExitStack) -> None:
+        self._master, self._ending = master, ending
         self._spark: SparkSession | None = None
 
     def __call__(self, shares: list[Share]) -> list[Answer]:
@@ -65,20 +71,23 @@ class _Tasks:
         try:
             return self._answers(shares)
         except SPARK_FAILURES as error:
-            raise Unavailable("Spark", str(error)) from error
+            raise Unavailable("Spark", cause(error)) from error
 
     def _answers(self, shares: list[Share]) -> list[Answer]:
         from pyspark.sql.functions import udf
 
         if self._spark is None:
-            self._spark = session("anabranch audit", master=self._master)
+            started = job_session("anabranch audit", master=self._master)
+            self._spark = self._ending.enter_context(started)
         # A function of rows: those of Arrow batches want pandas, which nothing else here needs. It
         # isn't deterministic, so that Spark never evaluates it twice.
         read = udf(read_share, "binary", useArrow=False).asNondeterministic()
         rows = [(packed(each),) for each in shares]
         spark: Any = self._spark  # its types aren't complete
         frame = spark.createDataFrame(rows, "share binary").repartition(len(shares))
-        answers = frame.select(read("share").alias("answer")).collect()
+        logs = len({piece.log for share in shares for piece in share.pieces})
+        with described(spark, f"audit {count(logs, 'log')} in {count(len(shares), 'task')}"):
+            answers = frame.select(read("share").alias("answer")).collect()
         return [unpacked_answer(bytes(row["answer"])) for row in answers]
 
 

@@ -10,12 +10,12 @@ from anabranch_spark.diff.contents import Contents
 from anabranch_spark.diff.job import compared
 from anabranch_spark.diff.ranges import Reads
 from anabranch_spark.diff.report import EXIT, By, DiffReport, Keys
-from anabranch_spark.jobs.command import run
+from anabranch_spark.jobs.command import NEW_FILE, run
 from anabranch_spark.jobs.progress import say
-from anabranch_spark.jobs.session import session
+from anabranch_spark.jobs.session import described, job_session
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address, connect
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 
 @click.command(name="diff")
@@ -38,7 +38,9 @@ from anabranch_spark.spark_failures import SPARK_FAILURES
 @click.option("--output", help="A folder or URL to write every change to, as Parquet.")
 @click.option("--service", help="The service's URL; by default $ANABRANCH_URL.")
 @click.option("--master", help="Spark's master, as of spark-submit; by default this machine.")
-@click.option("--report", "path", help="Write the report here, not to standard output.")
+@click.option(
+    "--report", "path", type=NEW_FILE, help="Write the report here, not to standard output."
+)
 def diff(  # one argument for each option
     a: str,
     b: str,
@@ -58,17 +60,20 @@ def diff(  # one argument for each option
 
     def read(ranges: Reads) -> Keys:
         say(f"reading up to {ranges.records} records of {a} and {b}")
-        spark = session(f"anabranch diff {a} {b}", master=master)
-        contents = Contents(spark, url, (a, b), ranges)
-        return contents.keys(samples=samples, output=output)
+        with (
+            job_session(f"anabranch diff {a} {b}", master=master) as spark,
+            described(spark, f"compare {a} with {b} by key"),
+        ):
+            return Contents(spark, url, (a, b), ranges).keys(samples=samples, output=output)
 
     try:
         url = address(service)
         with connect(url) as connected:
             report = replace(compared(connected, (a, b), by, read), output=output)
     except (AnabranchError, OSError, *SPARK_FAILURES) as error:
-        say(str(error))
-        report = DiffReport(a=a, b=b, by=by, verdict="unknown", obstacles=[str(error)])
+        obstacle = cause(error)
+        say(obstacle)
+        report = DiffReport(a=a, b=b, by=by, verdict="unknown", obstacles=[obstacle])
     say(f"{a} and {b}: {report.verdict}")
     write_report(report, path)
     return EXIT[report.verdict]

@@ -78,21 +78,22 @@ def _page(report: Report) -> Iterator[str]:
     yield from _table(report)
     yield from _histograms(report)
     yield from _samples(report)
-    yield (
-        '<p class="soft">Pictures and samples are of the fork\'s own records. Positions are those '
-        "of the fork.</p>\n</main>\n</body>\n</html>\n"
-    )
+    if report.results:
+        yield (
+            '<p class="soft">Pictures and samples are of the fork\'s own records. Positions are '
+            "those of the fork.</p>\n"
+        )
+    yield "</main>\n</body>\n</html>\n"
 
 
 def _facts(report: Report) -> Iterator[str]:
-    facts = {
-        "Fork": report.log,
-        "Parent": f"{report.parent}, forked at {report.fork_point}",
-        "Records of its own": f"{report.own_records:,}",
-        "Positions read": f"{report.start} to before {report.end}",
-        "Judged at": report.judged_at,
-        "Attempt": str(report.attempt),
-    }
+    facts = {"Fork": report.log}
+    if report.parent:
+        facts["Parent"] = f"{report.parent}, forked at {report.fork_point}"
+    if report.log_id:  # otherwise nothing is known of the fork
+        facts["Records of its own"] = f"{report.own_records:,}"
+        facts["Positions read"] = f"{report.start} to before {report.end}"
+    facts |= {"Judged at": report.judged_at, "Attempt": str(report.attempt)}
     yield "<dl>\n"
     for name, value in facts.items():
         yield f"<div><dt>{name}</dt><dd>{_text(value, 300)}</dd></div>\n"
@@ -100,6 +101,8 @@ def _facts(report: Report) -> Iterator[str]:
 
 
 def _table(report: Report) -> Iterator[str]:
+    if not report.results:
+        return
     yield (
         '<h2>Expectations</h2>\n<div class="scroll"><table>\n<thead><tr><th scope="col">Result</th>'
         '<th scope="col">Expectation</th><th scope="col">Kind</th><th scope="col">Records that '

@@ -14,11 +14,9 @@ from anabranch_spark.expectations.passes import GOOD, ROWS, Check, Row, checks, 
 from anabranch_spark.expectations.relations import Judge, Logs, relations
 from anabranch_spark.expectations.samples import samples
 from anabranch_spark.expectations.suite import Suite
-from anabranch_spark.expectations.words import shown
-from anabranch_spark.spark_failures import SPARK_FAILURES
-
-_REASON_CHARS_MAX = 300
-_TRACEBACK = "Traceback (most recent call last):"
+from anabranch_spark.expectations.words import count, shown
+from anabranch_spark.jobs.session import described
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +47,14 @@ def judge(suite: Suite, records: Records, *, now: datetime) -> Judgement:
     own = recent.where(OWN)
     passed = checks(suite, own, now)
     across = relations(suite, whole, records.logs)
-    row, results = _pass(own, passed)
-    results = _with_samples(own, passed, results, suite.samples)
-    results += [_across(suite, name, each, row[GOOD]) for name, each in across.items()]
+    spark = recent.sparkSession
+    with described(spark, f"judge {count(len(passed), 'expectation')} in one pass"):
+        row, results = _pass(own, passed)
+    with described(spark, "find samples of records that miss"):
+        results = _with_samples(own, passed, results, suite.samples)
+    for name, each in across.items():
+        with described(spark, f"judge: {shown(name)}"):
+            results.append(_across(suite, name, each, row[GOOD]))
     return Judgement(row[ROWS], conclude(suite, results))
 
 
@@ -102,12 +105,3 @@ def _with_samples(
     except SPARK_FAILURES:
         found = {}
     return [replace(each, samples=found.get(index, ())) for index, each in enumerate(results)]
-
-
-def cause(error: BaseException) -> str:
-    """An error in one line. Of what a Python worker says it is the last line of its traceback."""
-    text = str(error).split("== SQL")[0].split("SQLSTATE")[0]
-    if _TRACEBACK in text:
-        lines = text.split(_TRACEBACK)[-1].split("\n\n")[0].splitlines()
-        text = next((each for each in reversed(lines) if each[:1].strip()), text)
-    return shown(" ".join(text.split()), _REASON_CHARS_MAX)

@@ -15,9 +15,12 @@ def text(report: Report) -> str:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    where = f"{shown(report.log)}, a fork of {shown(report.parent)} at {report.fork_point}"
     own = count(report.own_records, "record")
-    yield f"{where}: {own} of its own, judged at {shown(report.judged_at)}"
+    if report.log_id:  # otherwise nothing is known of the fork
+        where = shown(report.log)
+        if report.parent:
+            where += f", a fork of {shown(report.parent)} at {report.fork_point}"
+        yield f"{where}: {own} of its own, judged at {shown(report.judged_at)}"
     names = [shown(each.name, _NAME_CHARS_MAX) for each in report.results]
     width = max((len(name) for name in names), default=0)
     for name, each in zip(names, report.results, strict=True):

@@ -8,7 +8,9 @@ import click
 
 from anabranch.errors import AnabranchError
 from anabranch_spark.export.program import run
+from anabranch_spark.export.report import Report
 from anabranch_spark.export.request import Form, Request, limits, settings
+from anabranch_spark.jobs.command import NEW_FILE
 from anabranch_spark.jobs.command import run as run_command
 from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.verdict import Verdict, write_report
@@ -41,7 +43,7 @@ from anabranch_spark.service import address
 )
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option("--master", help="Spark's master. Default: this machine, or spark-submit's.")
-@click.option("--report", type=click.Path(dir_okay=False), help="Write the JSON report here.")
+@click.option("--report", type=NEW_FILE, help="Write the JSON report here.")
 def command(log: str, target: tuple[str, str], **given: Any) -> Verdict:
     """Export a log's settled records. Run it again to go on where it stopped.
 
@@ -70,8 +72,7 @@ def command(log: str, target: tuple[str, str], **given: Any) -> Verdict:
             say=say,
         )
     except AnabranchError as error:
-        say(error.message)
-        return Verdict.UNKNOWN
+        found = Report(log, target[0], target[1], reason=error.message)
     if found.reason:
         say(found.reason)
     write_report(found, given["report"])

@@ -14,6 +14,7 @@ from anabranch_spark.export.frames import Read
 from anabranch_spark.export.lineage import Commit, View
 from anabranch_spark.export.ranges import Range
 from anabranch_spark.export.report import Written
+from anabranch_spark.jobs.session import described
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,9 +74,12 @@ class DeltaTarget:
         view = self._view
         commit = Commit(self._log, view.log_id, view.generation, positions.start, positions.end)
         about = msgspec.json.encode(commit.properties()).decode()
-        self._read(positions).write.format("delta").mode("append").options(
+        writer = self._read(positions).write.format("delta").mode("append")
+        writer = writer.options(
             txnAppId=application(view.log_id), txnVersion=str(positions.end), userMetadata=about
-        ).save(self._path)
+        )
+        with described(self._spark, f"write {self._log}{positions}"):
+            writer.save(self._path)
         return Written(positions.start, positions.end, str(self._log_of_table().version()))
 
     def _transactions(self) -> dict[str, int]:

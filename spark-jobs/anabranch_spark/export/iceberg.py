@@ -23,8 +23,8 @@ from anabranch_spark.export.lineage import (
 )
 from anabranch_spark.export.ranges import Range
 from anabranch_spark.export.report import Written
-from anabranch_spark.jobs.values import first_line
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.jobs.session import described
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +110,8 @@ class IcebergTarget:
         writer = frame.writeTo(f"{self._table}.{quoted('branch_' + stage)}")
         for name, value in commit.properties().items():
             writer = writer.option(f"snapshot-property.{name}", value)
-        writer.append()
+        with described(self._spark, f"write {self._log}{positions}"):
+            writer.append()
         snapshot = self._advance(stage)
         return Written(positions.start, positions.end, str(snapshot))
 
@@ -131,7 +132,7 @@ class IcebergTarget:
         try:
             self._manage().fastForwardBranch(self.branch, stage).commit()
         except SPARK_FAILURES as error:
-            reason = f"another program changed its branch {self.branch}: {first_line(error)}"
+            reason = f"another program changed its branch {self.branch}: {cause(error)}"
             raise Unavailable(f"the table {'.'.join(self._parts)}", reason) from None
         snapshot = int(self._load().refs().get(stage).snapshotId())
         self._manage().removeBranch(stage).commit()

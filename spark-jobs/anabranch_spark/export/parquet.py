@@ -19,6 +19,7 @@ from anabranch_spark.export.progress import (
 )
 from anabranch_spark.export.ranges import Range
 from anabranch_spark.export.report import Written
+from anabranch_spark.jobs.session import described
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +65,8 @@ class ParquetTarget:
     def _stage(self, stage: str, positions: Range) -> str:
         """Write a range under another name, and look whether the file has all of it."""
         path = f"{stage}/{positions.start}"
-        self._read(positions).coalesce(1).write.parquet(f"{self._folder.path}/{path}")
+        with described(self._spark, f"write {self._manifest.log}{positions}"):
+            self._read(positions).coalesce(1).write.parquet(f"{self._folder.path}/{path}")
         files = [each for each in self._folder.below(path) if is_data(each)]
         if len(files) != 1:
             raise Unavailable(f"the file of {positions}", f"Spark wrote {len(files)} files")
@@ -77,12 +79,14 @@ class ParquetTarget:
 
         written = self._spark.read.parquet(f"{self._folder.path}/{file}")
         position = sql.col("position")
-        found = written.agg(
+        counts = written.agg(
             sql.count(sql.lit(1)),
             sql.count_distinct(position),
             sql.min(position),
             sql.max(position),
-        ).first()
+        )
+        with described(self._spark, f"read back {self._manifest.log}{positions}"):
+            found = counts.first()
         wanted = (positions.records, positions.records, positions.start, positions.end - 1)
         if found is None or tuple(found) != wanted:
             reason = f"count, distinct, first and last are {found}, and should be {wanted}"

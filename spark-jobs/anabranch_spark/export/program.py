@@ -1,6 +1,7 @@
 """The job's surroundings: a Spark session with the jars of its target, and a service."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from anabranch.errors import BadRequest
@@ -9,7 +10,7 @@ from anabranch_spark.export import delta, iceberg
 from anabranch_spark.export.report import Report
 from anabranch_spark.export.request import Form, Request
 from anabranch_spark.export.run import Say, export
-from anabranch_spark.jobs.session import is_running, is_submitted, session
+from anabranch_spark.jobs.session import is_running, is_submitted, job_session
 from anabranch_spark.service import connect
 
 if TYPE_CHECKING:
@@ -29,25 +30,22 @@ def run(
         raise BadRequest("export a log", "--warehouse is where an Iceberg catalog keeps its tables")
     catalog = iceberg.warehouse(request.target, warehouse) if warehouse is not None else {}
     with connect(request.service) as service:
-        runs_already = is_running()
-        spark = _session(request, {**given, **catalog}, master, say)
-        try:
+        # Spark takes its time to start, and isn't needed to say that there is no such log.
+        service.log(request.log, engine="bolt")
+        with _session(request, {**given, **catalog}, master, say) as spark:
             return export(spark, service, request, say)
-        finally:
-            if not runs_already:
-                spark.stop()
 
 
 def _session(
     request: Request, settings: Mapping[str, str], master: str | None, say: Say
-) -> "SparkSession":
+) -> "AbstractContextManager[SparkSession]":
     name = f"anabranch export {request.log} to {request.form}"
     extensions = {Form.ICEBERG: iceberg.SETTINGS, Form.DELTA: delta.SETTINGS}.get(request.form, {})
     wanted = {**extensions, **settings}
     if is_running() or is_submitted():
         # It has the jars that it will ever have.
-        return session(name, master=master, settings=wanted)
+        return job_session(name, master=master, settings=wanted)
     groups = {Form.ICEBERG: ["iceberg"], Form.DELTA: ["delta"]}.get(request.form, [])
     if "s3a:" in request.target or any("s3a:" in value for value in settings.values()):
         groups = [*groups, "s3a"]
-    return session(name, master=master, jars=find(groups, say=say), settings=wanted)
+    return job_session(name, master=master, jars=find(groups, say=say), settings=wanted)

@@ -16,9 +16,9 @@ from anabranch_spark.export.progress import Manifest
 from anabranch_spark.export.ranges import Range, by_bytes, by_records
 from anabranch_spark.export.report import Report, Written
 from anabranch_spark.export.request import Form, Request
-from anabranch_spark.jobs.values import first_line, undecodable
+from anabranch_spark.jobs.values import undecodable
 from anabranch_spark.jobs.verdict import Verdict
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def export(spark: "SparkSession", service: anabranch.Service, request: Request, 
     except AnabranchError as error:
         report.reason = error.message
     except SPARK_FAILURES as error:
-        report.reason = undecodable(error) or f"Spark couldn't do it: {first_line(error)}"
+        report.reason = undecodable(error) or f"Spark couldn't do it: {cause(error)}"
         if undecodable(error):
             report.verdict = Verdict.REFUSED
     else:

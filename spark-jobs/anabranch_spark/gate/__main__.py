@@ -23,9 +23,10 @@ from anabranch_spark.gate.task import (
     OWN_RECORDS,
     PARENT,
     Task,
+    objection,
     task,
 )
-from anabranch_spark.jobs.command import run
+from anabranch_spark.jobs.command import NEW_FILE, run
 from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.verdict import Verdict, write_report
 
@@ -55,11 +56,11 @@ _NAMES = {
 @click.option("--parent", help="The log that it was forked from. [ANABRANCH_PARENT]")
 @click.option("--fork-point", help="Where it was forked, if known. [ANABRANCH_FORK_POINT]")
 @click.option("--own-records", help="How many it has at least. [ANABRANCH_OWN_RECORDS]")
-@click.option("--report", metavar="FILE", help="Write the report as JSON.")
-@click.option("--html", metavar="FILE", help="Write the report as a page with pictures.")
+@click.option("--report", type=NEW_FILE, help="Write the report as JSON.")
+@click.option("--html", type=NEW_FILE, help="Write the report as a page with pictures.")
 @click.option(
     "--termination-log",
-    metavar="FILE",
+    type=NEW_FILE,
     help="Write what the operator reads: /dev/termination-log in a Job.",
 )
 @click.option("--promote", is_flag=True, help="Promote the fork if it passes, as it was judged.")
@@ -82,13 +83,13 @@ def command(**given: Any) -> Verdict:
 
 
 def _report(given: Mapping[str, Any], named: Mapping[str, str | None]) -> Report:
-    """Spark is started only when the expectations have been read and the service answers."""
+    """Spark is started only when the expectations have been read and the service has the fork."""
     meant = Task(log=named[LOG] or os.environ.get(LOG, ""), shown="")
-    from anabranch_spark.expectations.judge import cause
-    from anabranch_spark.gate.reading import Reader
+    from anabranch_spark.gate.reading import Reader, found
     from anabranch_spark.gate.run import FAILURES, Gate, unjudged
-    from anabranch_spark.jobs.session import is_running, session
+    from anabranch_spark.jobs.session import job_session
     from anabranch_spark.service import address, connect
+    from anabranch_spark.spark_failures import cause
 
     with ExitStack() as ending:
         try:
@@ -96,13 +97,15 @@ def _report(given: Mapping[str, Any], named: Mapping[str, str | None]) -> Report
             meant = task(named, os.environ)
             url = address(given["service"])
             service = ending.enter_context(connect(url))
+            before = found(service.log(meant.log, engine="bolt"))
+            if (reason := objection(meant, before)) is not None:
+                return unjudged(meant, reason, known=before)
             say(f"starting Spark to judge {meant.log}")
-            ours = not is_running()
             name = f"anabranch gate {meant.shown}"
-            spark = session(name, master=given["master"], settings=_SETTINGS)
-            if ours:
-                # Before the reason is printed, so that it is the last line.
-                ending.callback(spark.stop)
+            # It ends before the reason is printed, so that the reason is the last line.
+            spark = ending.enter_context(
+                job_session(name, master=given["master"], settings=_SETTINGS)
+            )
             gate = Gate(service, Reader(spark, url), meant, suite, say)
             promote = gate.promote if given["promote"] else None
             return rounds(gate.judge, promote, tries=given["tries"], says=say)

@@ -9,6 +9,7 @@ import anabranch
 from anabranch.errors import BadRequest
 from anabranch_spark.expectations.judge import Records
 from anabranch_spark.gate.task import Found
+from anabranch_spark.jobs.session import described
 
 FORMAT = "anabranch"
 _ORIGINS_MAX = 1_000
@@ -45,7 +46,9 @@ class Reader:
         first = max(found.fork_point, there.start)
         last = max(there.tail, first)
         frame = self._frame(parent.name, first, last, speculative=True, columns="origin")
-        rows = frame.select("origin").distinct().limit(_ORIGINS_MAX + 1).collect()
+        origins = frame.select("origin").distinct().limit(_ORIGINS_MAX + 1)
+        with described(self._spark, f"find whose records {parent.name} has since the fork"):
+            rows = origins.collect()
         if len(rows) > _ORIGINS_MAX:
             reason = f"records of more than {_ORIGINS_MAX} logs were promoted into its parent"
             raise BadRequest("tell the fork's own records", reason)

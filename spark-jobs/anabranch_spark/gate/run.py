@@ -7,12 +7,12 @@ from pyspark.sql import Column
 
 import anabranch
 from anabranch.errors import AnabranchError
-from anabranch_spark.expectations.judge import Judgement, cause, judge
+from anabranch_spark.expectations.judge import Judgement, judge
 from anabranch_spark.expectations.outcome import Report, Status
 from anabranch_spark.expectations.suite import Suite
 from anabranch_spark.gate.reading import Reader, appended_to, found, inherited_from
 from anabranch_spark.gate.task import Found, Task, objection
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 FAILURES = (AnabranchError, OSError, *SPARK_FAILURES)
 """What may go wrong with a service, a store or Spark: nothing is known of the data then."""

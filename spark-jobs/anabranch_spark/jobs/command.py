@@ -1,13 +1,33 @@
 """How every job's command line is run: whatever goes wrong, the exit code is a verdict."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
 from anabranch.errors import AnabranchError
 from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.verdict import Verdict
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
+
+
+class NewFile(click.Path):
+    """A file to write when the job is done. That its folder isn't there is said before."""
+
+    name = "file"
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if not Path(path).absolute().parent.is_dir():
+            self.fail(f"there is no folder {Path(path).parent}.", param, ctx)
+        return path
+
+
+NEW_FILE = NewFile()
 
 
 def run(command: click.Command, words: Sequence[str]) -> int:
@@ -26,6 +46,6 @@ def run(command: click.Command, words: Sequence[str]) -> int:
         say("interrupted")
         return Verdict.UNKNOWN
     except (AnabranchError, OSError, *SPARK_FAILURES) as error:
-        say(str(error))
+        say(cause(error))
         return Verdict.UNKNOWN
     return found if isinstance(found, Verdict) else Verdict.DONE

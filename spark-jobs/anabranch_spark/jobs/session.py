@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set where the JVM is there before Python. `SparkConf` doesn't yet know its settings then."""
+
+_DESCRIPTION = "spark.job.description"
 
 _SETTINGS = {
     # With the default, Python workers of a busy machine failed to sign in.
@@ -64,3 +67,37 @@ def session(
     spark = builder.getOrCreate()
     register(spark)
     return spark
+
+
+@contextmanager
+def job_session(
+    name: str,
+    *,
+    master: str | None = None,
+    jars: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> "Generator[SparkSession]":
+    """The session of a job: one that the job had to start ends with it, another one goes on."""
+    ours = not is_running()
+    spark = session(name, master=master, jars=jars, settings=settings)
+    try:
+        yield spark
+    finally:
+        if ours:
+            spark.stop()
+
+
+@contextmanager
+def described(spark: "SparkSession", what: str) -> Generator[None]:
+    """Spark's UI shows these words for the jobs, stages and queries of the block."""
+    # Spark Connect has no context. Its server names what it runs.
+    context = getattr(spark, "sparkContext", None)
+    if context is None:
+        yield
+        return
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, what)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)

@@ -28,10 +28,12 @@ def schema_of(ddl: str) -> "StructType":
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
+    from anabranch_spark.spark_failures import cause
+
     try:
         schema = StructType.fromDDL(ddl)
     except PySparkException as error:
-        raise BadRequest("decode values", f"{ddl!r} is no schema: {first_line(error)}") from None
+        raise BadRequest("decode values", f"{ddl!r} is no schema: {cause(error)}") from None
     if not isinstance(schema, StructType):
         raise BadRequest("decode values", f"{ddl!r} is one type, and no schema of columns")
     if not schema.names or _CORRUPT in schema.names:
@@ -67,8 +69,3 @@ def undecodable(error: BaseException) -> str | None:
     """The sentence about the value that made a query fail, if that was why."""
     found = _BAD_VALUE.search(str(error))
     return found[0] if found else None
-
-
-def first_line(error: BaseException) -> str:
-    """Spark's messages go on for pages."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")

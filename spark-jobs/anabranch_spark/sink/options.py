@@ -2,20 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from enum import StrEnum
 
 import msgspec
 
 from anabranch.errors import BadRequest
+from anabranch_spark.option_table import Kind, recognised, shortened
 
 FORK_TTL_S = 3_600
 """A fork that isn't promoted by then is squashed, so that it doesn't block reads for ever."""
 
-_BOTH = ("service", "log", "mode", "writer", "forkTtl")
-_BATCH = (*_BOTH, "runId", "version")
-_SPARKS = frozenset({"checkpointlocation"})
-"""Spark hands its own options on."""
 _NUMBER = re.compile(r"[0-9]{1,16}", re.ASCII)
 _VERSION_END = 1 << 53
 _TTL_S_END = 366 * 86_400
@@ -49,31 +45,27 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def stream_options(given: Mapping[str, str]) -> WriteOptions:
     """Those of `writeStream`."""
-    return _options(given, _BOTH, "writeStream")
+    return _options(given, "stream")
 
 
 def batch_options(given: Mapping[str, str]) -> WriteOptions:
     """Those of `write`: `runId`, or `writer` with `version`, or neither."""
-    options = _options(given, _BATCH, "write")
+    options = _options(given, "batch")
     if (options.writer is None) != (options.version is None):
         missing = "version" if options.version is None else "writer"
-        raise BadRequest(
-            "the options of a write",
-            f"{missing!r} is missing: 'writer' and 'version' identify a batch write together",
-        )
+        reason = f"{missing} is missing: writer and version identify a batch write together"
+        raise BadRequest("options writer and version", reason)
     if options.run is not None and options.writer is not None:
-        raise BadRequest(
-            "the options of a write",
-            "'runId' and 'writer' both identify it: give 'runId', or 'writer' with 'version'",
-        )
+        reason = "both identify the write: give runId, or writer with version"
+        raise BadRequest("options runId and writer", reason)
     return options
 
 
-def _options(given: Mapping[str, str], known: tuple[str, ...], what: str) -> WriteOptions:
-    found = _recognised(given, known, what)
+def _options(given: Mapping[str, str], kind: Kind) -> WriteOptions:
+    found = recognised(given, "writing", kind)
     log = found.get("log", "")
     if not log:
-        raise BadRequest(f"the options of {what}", "'log' is missing: name the log or fork")
+        raise BadRequest("option log", "it says which log to append to, and is missing")
     return WriteOptions(
         service=found.get("service") or None,
         log=log,
@@ -85,46 +77,27 @@ def _options(given: Mapping[str, str], known: tuple[str, ...], what: str) -> Wri
     )
 
 
-def _recognised(given: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:
-    """By the names of the documentation: Spark's are case-insensitive. Refuses all others."""
-    spelling = {name.lower(): name for name in known}
-    found: dict[str, str] = {}
-    for key, value in given.items():
-        name = spelling.get(key.lower())
-        if name is not None:
-            found[name] = value
-        elif key.lower() == "path":
-            raise BadRequest(
-                f"{value!r} as a path of {what}", "a log isn't a file: name it with option 'log'"
-            )
-        elif key.lower() not in _SPARKS:
-            near = get_close_matches(key.lower(), spelling, n=1)
-            hint = f"did you mean {spelling[near[0]]!r}?" if near else "there is no such option;"
-            raise BadRequest(f"option {key!r} of {what}", f"{hint} known are {', '.join(known)}")
-    return found
-
-
 def _mode(given: str) -> Mode:
     try:
         return Mode(given)
     except ValueError:
-        raise BadRequest(f"mode {given!r}", "it is 'direct' or 'fork'") from None
+        raise _wrong("mode", given, "it must be direct or fork") from None
 
 
 def _fork_ttl(found: Mapping[str, str]) -> int:
     given = _number("forkTtl", found.get("forkTtl"), _TTL_S_END)
     if given is None:
         return FORK_TTL_S
-    if found.get("mode") != Mode.FORK or not given:
-        raise BadRequest(
-            f"option 'forkTtl' {given}", "it is a number of seconds from 1 on, for mode 'fork'"
-        )
+    if found.get("mode") != Mode.FORK:
+        raise _wrong("forkTtl", str(given), "it is for mode=fork only")
+    if not given:
+        raise _wrong("forkTtl", "0", "it must be 1 second at least")
     return given
 
 
 def _name(option: str, given: str | None) -> str | None:
     if given is not None and (not 0 < len(given) <= _CHARS_MAX or not given.isprintable()):
-        raise BadRequest(f"option {option!r}", f"it has 1 to {_CHARS_MAX} printable characters")
+        raise _wrong(option, given, f"it must have 1 to {_CHARS_MAX} printable characters")
     return given
 
 
@@ -132,7 +105,9 @@ def _number(option: str, given: str | None, end: int) -> int | None:
     if given is None:
         return None
     if not _NUMBER.fullmatch(given) or int(given) >= end:
-        raise BadRequest(
-            f"option {option!r} {given[:40]!r}", f"it is a whole number from 0 to {end - 1}"
-        )
+        raise _wrong(option, given, f"it must be a whole number from 0 to {end - 1}")
     return int(given)
+
+
+def _wrong(option: str, value: str, reason: str) -> BadRequest:
+    return BadRequest(f"option {option}={shortened(value)}", reason)

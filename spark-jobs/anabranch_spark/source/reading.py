@@ -7,6 +7,7 @@ end of the part: settled positions never move, so the task plans what it hasn't 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import anabranch
 from anabranch import PlannedSlice, ScanPlan
@@ -17,6 +18,7 @@ from anabranch.errors import (
     PlanEnded,
     PlanOutdated,
     RecordsDamaged,
+    Unavailable,
     UnsupportedBatch,
 )
 from anabranch_spark.service import connect
@@ -118,6 +120,8 @@ class Scan:
                 if isinstance(first.fault, UrlRefused):
                     # It may have lapsed while Spark took no rows.
                     fetched = fetcher.get(next(self._signed(plan, first.place.slices)))
+                    if isinstance(fetched.fault, UrlRefused):
+                        raise _no_rights(fetched)
                 if isinstance(fetched.fault, ObjectGone):
                     plan.renew(self._part.lease)  # PlanEnded: then nothing is wrong with the store
                 for each in fetched.place.slices:
@@ -178,3 +182,15 @@ class Scan:
         if following != each.first + each.count:
             raise damaged
         return found
+
+
+def _no_rights(fetched: Fetched[Get]) -> Unavailable:
+    """The store refuses a URL that was signed a moment ago: so it will refuse all of them, and no
+    broker could serve a whole scan in its place.
+    """
+    where = f"the object store at {urlsplit(fetched.place.url).netloc}"
+    reason = (
+        f"{fetched.fault} though it was signed a moment ago: the service's own credentials must "
+        "have the right to read objects of its bucket, and its clock must be right"
+    )
+    return Unavailable(where, reason)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.errors import BadRequest
-from anabranch_spark.options import OPTIONS, Kind, read_options
+from anabranch_spark.option_table import READING, Kind
+from anabranch_spark.options import read_options
 
 LOG = {"log": "orders"}
 
@@ -35,8 +36,10 @@ def test_names_are_taken_in_any_case() -> None:
     [
         ("partitonBytes", "did you mean partitionBytes"),
         ("maxbytespertriger", "did you mean maxBytesPerTrigger"),
-        ("path", "the option log"),
+        ("path", "with the option log"),
         ("runId", "for writing"),
+        ("forkTtl", "for writing"),
+        ("version", "for writing"),
         ("zzz", "there are service, log, from"),
     ],
 )
@@ -133,7 +136,7 @@ def test_lengths_of_time_have_units(text: str, seconds: float) -> None:
 
 
 @given(
-    st.sampled_from([option.name for option in OPTIONS]),
+    st.sampled_from([option.name for option in READING]),
     st.text(max_size=60),
     st.sampled_from(["batch", "stream", None]),
 )

@@ -37,19 +37,23 @@ def test_a_batch_write_is_identified_by_a_run_or_by_a_writers_version() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({}, "'log' is missing"),
-        ({"log": ""}, "'log' is missing"),
-        ({"log": "a", "mod": "fork"}, "option 'mod'.*did you mean 'mode'"),
-        ({"log": "a", "numPartitions": "3"}, "option 'numPartitions'.*no such option; known are"),
-        ({"log": "a", "path": "/data"}, "'/data' as a path.*option 'log'"),
-        ({"log": "a", "mode": "Direct"}, "mode 'Direct'.*'direct' or 'fork'"),
-        ({"log": "a", "writer": ""}, "option 'writer'"),
+        ({}, "option log: .* missing"),
+        ({"log": ""}, "option log: .* missing"),
+        ({"log": "a", "mod": "fork"}, "option mod: .*did you mean mode"),
+        (
+            {"log": "a", "numPartitions": "3"},
+            "option numPartitions: .*there are service, log, mode",
+        ),
+        ({"log": "a", "from": "7"}, "option from: it is for reading, and this is writing"),
+        ({"log": "a", "path": "/data"}, "option path: .*option log"),
+        ({"log": "a", "mode": "Direct"}, "option mode=Direct: .*direct or fork"),
+        ({"log": "a", "writer": ""}, "option writer="),
         ({"log": "a", "writer": "a\nb"}, "printable"),
         ({"log": "a", "writer": "a" * 151}, "150"),
-        ({"log": "a", "mode": "fork", "forkTtl": "0"}, "from 1 on"),
+        ({"log": "a", "mode": "fork", "forkTtl": "0"}, "1 second at least"),
         ({"log": "a", "mode": "fork", "forkTtl": "1h"}, "whole number"),
         ({"log": "a", "mode": "fork", "forkTtl": str(366 * 86_400)}, "whole number"),
-        ({"log": "a", "forkTtl": "60"}, "for mode 'fork'"),
+        ({"log": "a", "forkTtl": "60"}, "for mode=fork only"),
     ],
 )
 def test_what_no_write_can_mean_is_refused_by_name(given: dict[str, str], says: str) -> None:
@@ -61,20 +65,22 @@ def test_what_no_write_can_mean_is_refused_by_name(given: dict[str, str], says: 
 
 @pytest.mark.parametrize("option", ["runId", "version"])
 def test_a_stream_has_no_options_of_batches(option: str) -> None:
-    with pytest.raises(BadRequest, match=f"option '{option}' of writeStream"):
+    with pytest.raises(
+        BadRequest, match=f"option {option}: it is for a batch only, and this is a stream"
+    ):
         stream_options({"log": "a", option: "1"})
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"writer": "a"}, "'version' is missing"),
-        ({"version": "1"}, "'writer' is missing"),
-        ({"runId": "x", "writer": "a", "version": "1"}, "'runId' and 'writer' both"),
+        ({"writer": "a"}, "version is missing"),
+        ({"version": "1"}, "writer is missing"),
+        ({"runId": "x", "writer": "a", "version": "1"}, "options runId and writer: both"),
         ({"writer": "a", "version": "-1"}, "whole number"),
         ({"writer": "a", "version": str(1 << 53)}, "whole number"),
         ({"writer": "a", "version": "9" * 5_000}, "whole number"),
-        ({"runId": ""}, "option 'runId'"),
+        ({"runId": ""}, "option runId="),
     ],
 )
 def test_what_identifies_no_batch_is_refused(given: dict[str, str], says: str) -> None:

@@ -147,7 +147,7 @@ def test_what_a_log_can_not_do_is_refused_before_a_task_starts(factory: Any) -> 
         factory(options, VALUE, overwrite=True)
     with pytest.raises(BadRequest, match="column 'price'"):
         factory(options, StructType().add("price", "double"), overwrite=False)
-    with pytest.raises(BadRequest, match="option 'lag'"):
+    with pytest.raises(BadRequest, match="option lag: there is none"):
         factory({**options, "lag": "1"}, VALUE, overwrite=False)
 
 
