@@ -23,7 +23,7 @@ class SparkMissing(AnabranchError):
     advice = "install it"
     says = (
         "jobs on Spark need {missing}, which this Python doesn't have: install the extra with "
-        "`pip install 'anabranch[spark]'`, and Java 17"
+        "`pip install 'anabranch[spark]'`, and Java 17 or 21"
     )
 
     def __init__(self, missing: str) -> None:
@@ -42,9 +42,9 @@ def spark(words: tuple[str, ...]) -> int:
     export     Write a log as Parquet files, or to an Iceberg or Delta table.
     analytics  Answer a question of the examples on a log or fork.
 
-    They need the extra `spark` (`pip install 'anabranch[spark]'`) and Java 17. `anabranch spark JOB
-    --help` says what a job takes. A job exits with 0 if it is done or the data pass, with 2 if the
-    data say no, and with 3 if it couldn't tell.
+    They need the extra `spark` (`pip install 'anabranch[spark]'`) and Java 17 or 21. `anabranch
+    spark JOB --help` says what a job takes. A job exits with 0 if it is done or the data pass, with
+    2 if the data say no, and with 3 if it couldn't tell.
     """  # noqa: D301  # click wants the character itself
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:

@@ -19,6 +19,7 @@ from anabranch_spark.audit.report import (
 )
 from anabranch_spark.audit.shares import Answer, Found, Piece, Share, share_out
 from anabranch_spark.audit.tally import Tally, kept_no_more, merged
+from anabranch_spark.expectations.words import count
 from anabranch_spark.source.lease import Renewal
 
 WAVE_LOGS = 64
@@ -96,7 +97,8 @@ class Audit:
                 for number, subject in enumerate(wave)
             ]
             shares = [Share(self._url, self._cluster, each) for each in share_out(pieces)]
-            self._say(f"reading {len(wave)} logs in {len(shares)} tasks")
+            what, tasks = count(len(wave), "log"), count(len(shares), "task")
+            self._say(f"reading {what} in {tasks}")
             with ExitStack() as reading:
                 for subject in wave:
                     reading.enter_context(Renewal(subject.plan, LEASE_S))
@@ -167,10 +169,13 @@ def _waves(subjects: Iterable[Subject]) -> Iterator[list[Subject]]:
 
 
 def _line(report: LogReport) -> str:
-    line = f"{report.log}: {report.verdict}, {report.records} records in {report.extents} extents"
+    line = f"{report.log}: {report.verdict}"
+    if report.extents:
+        line += f", {count(report.records, 'record')} in {count(report.extents, 'extent')}"
     if report.damages:
         first = report.damage[0]
-        line += f"; {report.damages} damages, the first at {first.position}: {first.reason}"
+        found = count(report.damages, "damage")
+        line += f"; {found}, the first at {first.position}: {first.reason}"
     if report.obstacles:
         line += f"; {report.obstacles[0]}"
     return line

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from anabranch.errors import AnabranchError
-from anabranch_spark.demo.java import obstacle
 from anabranch_spark.demo.stage import Narrator, Stage, service
 from anabranch_spark.demo.story import FILES, PAGE, WAREHOUSE, play
+from anabranch_spark.jobs.java import obstacle
 from anabranch_spark.jobs.verdict import Verdict
 
 

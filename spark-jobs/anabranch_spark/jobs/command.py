@@ -21,7 +21,7 @@ class NewFile(click.Path):
         super().__init__(dir_okay=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
+        path = str(super().convert(value, param, ctx))
         if not Path(path).absolute().parent.is_dir():
             self.fail(f"there is no folder {Path(path).parent}.", param, ctx)
         return path

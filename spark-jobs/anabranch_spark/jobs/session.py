@@ -6,6 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from anabranch.errors import BadRequest
+from anabranch_spark.jobs.java import obstacle
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -47,8 +50,9 @@ def session(
     """The session that runs already, or a new one; `anabranch` is registered in it.
 
     Without a `master`, `spark-submit` says it, by its arguments or its configuration; a program
-    that was started by itself runs on this machine.
+    that was started by itself runs on this machine. BadRequest if there is no Java for Spark.
     """
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from anabranch_spark import register
@@ -64,7 +68,12 @@ def session(
         wanted["spark.jars"] = ",".join(jars)
     for key, value in wanted.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except PySparkException:
+        if (reason := obstacle()) is None:
+            raise
+        raise BadRequest("start Spark", reason) from None
     register(spark)
     return spark
 

@@ -49,7 +49,8 @@ def check_current(log: anabranch.Log, version: Version, complete: int) -> None:
             log.name,
             version.writer,
             version.number,
-            f"version {complete} is complete already, so the query's checkpoint is older than what "
-            "it has written, or another query uses the writer's name: go on from the checkpoint "
-            "that belongs to the log, or give option 'writer' another name",
+            f"version {complete} is complete already. A batch write needs a version above it. A "
+            "stream's checkpoint is older than what it has written, or another query uses the "
+            "writer's name: go on from the checkpoint that belongs to the log, or give option "
+            "writer another name",
         )

@@ -7,6 +7,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from anabranch.errors import BadRequest
+from anabranch_spark.plain_errors import plain
 from anabranch_spark.sink.identity import BATCH_ID, Version, batch_version
 from anabranch_spark.sink.log_sink import LogSink
 from anabranch_spark.sink.options import batch_options
@@ -29,6 +30,7 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: LogSink, version: Version, *, repeatable: bool) -> None:
         self._sink, self._version, self._repeatable = sink, version, repeatable
 
+    @plain
     def write(self, iterator: Iterator[ArrowBatch]) -> WriterCommitMessage:
         """Append one partition; in a task."""
         context = task()
@@ -41,9 +43,11 @@ class BatchWriter(DataSourceArrowWriter):
         part = context.partitionId()
         return PartMessage(self._sink.write(iterator, version=self._version, part=part))
 
+    @plain
     def commit(self, messages: Messages) -> None:
         self._sink.commit(reported(messages))
 
+    @plain
     def abort(self, messages: Messages) -> None:
         self._sink.abort(reported(messages))
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from anabranch_spark.plain_errors import plain
 from anabranch_spark.sink.identity import BATCH_ID, QUERY_ID, stream_version
 from anabranch_spark.sink.log_sink import LogSink
 from anabranch_spark.sink.options import stream_options
@@ -25,6 +26,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, sink: LogSink, writer: str | None) -> None:
         self._sink, self._writer = sink, writer
 
+    @plain
     def write(self, iterator: Iterator[ArrowBatch]) -> WriterCommitMessage:
         """Append one partition; in a task."""
         context = task()
@@ -34,9 +36,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         part = context.partitionId()
         return PartMessage(self._sink.write(iterator, version=version, part=part))
 
+    @plain
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._sink.commit(reported(messages), expected=batchId)
 
+    @plain
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         self._sink.abort(reported(messages))
 

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from anabranch.errors import BadRequest
 from anabranch_spark.options import ReadOptions, read_options
+from anabranch_spark.plain_errors import plain, plain_rows
 from anabranch_spark.service import address, connect
 from anabranch_spark.source.parts import Part, packed, unpacked
 from anabranch_spark.source.predicates import ALL, Comparison, Filter, narrowed
@@ -51,6 +52,7 @@ class BatchReader(DataSourceReader):
         self._service = address(options.service)
         self._within = ALL
 
+    @plain
     def partitions(self) -> Sequence[InputPartition]:
         from anabranch_spark.source.planning import planned
 
@@ -65,12 +67,13 @@ class BatchReader(DataSourceReader):
             return iter(())
         from anabranch_spark.source.reading import read_part
 
-        return read_part(
+        rows = read_part(
             partition.part,
             self._columns,
             service=self._service,
             ask_broker=self._options.ask_broker,
         )
+        return plain_rows(rows)
 
 
 class PushdownReader(BatchReader):

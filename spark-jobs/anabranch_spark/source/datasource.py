@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from anabranch_spark.plain_errors import plain
+
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
         DataSourceArrowWriter,
@@ -21,17 +23,20 @@ class AnabranchDataSource(DataSource):
     def name(cls) -> str:
         return "anabranch"
 
+    @plain
     def schema(self) -> str:
         from anabranch_spark.options import read_options
         from anabranch_spark.source.schema import ddl
 
         return ddl(read_options(self.options).columns)
 
+    @plain
     def reader(self, schema: StructType) -> "DataSourceReader":
         from anabranch_spark.source.batch_reader import batch_reader
 
         return batch_reader(self.options, schema)
 
+    @plain
     def streamReader(  # noqa: N802  # Spark calls it so
         self, schema: StructType
     ) -> "DataSourceStreamReader":
@@ -39,11 +44,13 @@ class AnabranchDataSource(DataSource):
 
         return stream_reader(self.options, schema)
 
+    @plain
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceArrowWriter":
         from anabranch_spark.sink.batch_writer import batch_writer
 
         return batch_writer(self.options, schema, overwrite=overwrite)
 
+    @plain
     def streamWriter(  # noqa: N802  # Spark calls it so
         self, schema: StructType, overwrite: bool
     ) -> "DataSourceStreamArrowWriter":

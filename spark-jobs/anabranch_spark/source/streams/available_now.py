@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 
+NO_PYTHON = "Python worker failed to connect back"
+"""Spark gives a stream's Python process 10 seconds to start, whatever its settings say. On a busy
+machine that isn't enough. The query has read nothing then.
+"""
+STARTS_MAX = 4
+
+
 def available_now(
     reader: "DataStreamReader", write: "Callable[[DataFrame], DataStreamWriter]"
 ) -> "StreamingQuery":
@@ -20,10 +27,30 @@ def available_now(
     `reader` is a stream reader before its `load()`; `write` makes a writer with a checkpoint of its
     frame, and doesn't start it. Repeated with the same checkpoint, it goes on where it stopped.
     """
-    import pyspark
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql import DataFrame
 
+    if isinstance(reader, DataFrame):
+        raise BadRequest("available_now", "it takes the reader before its load(), and loads itself")
     # The reader looks `to` up once, and never passes it.
     writer = write(reader.option("to", "latest").load())
+    if not hasattr(writer, "trigger"):
+        stop = getattr(writer, "stop", None)
+        if stop is not None:
+            stop()
+        raise BadRequest("available_now", "`write` returns a writer, and doesn't start it")
+    for _ in range(STARTS_MAX - 1):
+        try:
+            return _ended(writer)
+        except StreamingQueryException as error:
+            if NO_PYTHON not in str(error):
+                raise
+    return _ended(writer)
+
+
+def _ended(writer: "DataStreamWriter") -> "StreamingQuery":
+    import pyspark
+
     if limits_micro_batches(pyspark.__version__):
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()

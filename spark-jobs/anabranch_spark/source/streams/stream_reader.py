@@ -7,6 +7,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from anabranch_spark.options import ReadOptions, read_options
+from anabranch_spark.plain_errors import plain, plain_rows
 from anabranch_spark.service import address
 from anabranch_spark.source.batch_reader import LogPartition, columns_of
 from anabranch_spark.source.streams.offsets import as_json, from_json
@@ -34,9 +35,11 @@ class StreamReader(_AvailableNow, DataSourceStreamReader):
         self._service = address(options.service)
         self._run: Stream | None = None
 
+    @plain
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark calls it so
         return as_json(self._stream().initial())
 
+    @plain
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, int]:
@@ -45,14 +48,17 @@ class StreamReader(_AvailableNow, DataSourceStreamReader):
         known = None if start is None else from_json(start)
         return as_json(self._stream().latest(known))
 
+    @plain
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         """For the progress that Spark 4.2 shows."""
         return as_json(self._stream().settled())
 
+    @plain
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Spark 4.2: read what there is now, and then end."""
         self._stream().aim()
 
+    @plain
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         parts = self._stream().parts(from_json(start), from_json(end))
         return [LogPartition(part) for part in parts]
@@ -62,13 +68,15 @@ class StreamReader(_AvailableNow, DataSourceStreamReader):
     ) -> "Iterator[RecordBatch]":
         from anabranch_spark.source.reading import read_part
 
-        return read_part(
+        rows = read_part(
             partition.part,
             self._columns,
             service=self._service,
             ask_broker=self._options.ask_broker,
         )
+        return plain_rows(rows)
 
+    @plain
     def commit(self, end: dict[str, Any]) -> None:
         self._stream().commit(from_json(end))
 

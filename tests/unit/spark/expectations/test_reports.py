@@ -219,3 +219,23 @@ def test_moments_are_shown_as_moments() -> None:
     assert shown_number(1_767_225_600, times=True) == "2026-01-01 00:00:00"
     assert shown_number(1e300, times=True) == "1e+300"
     assert shown_number(1234567.0, times=False) == "1.23457e+06"
+
+
+def test_a_report_says_nothing_of_a_fork_that_is_not_known() -> None:
+    unknown = Report(
+        verdict=Status.UNKNOWN,
+        reason="there is no log a--b",
+        log="a--b",
+        log_id=0,
+        parent="",
+        fork_point=0,
+        start=0,
+        end=0,
+        own_records=0,
+        judged_at="2026-11-20T13:00:00Z",
+    )
+    assert text(unknown) == "unknown: there is no log a--b\n"
+    html = page(unknown)
+    assert "forked at" not in html
+    assert "Records of its own" not in html
+    assert "<table" not in html

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from anabranch_spark.demo.__main__ import main
-from anabranch_spark.demo.java import obstacle, version
+from anabranch_spark.jobs.java import obstacle, version
 
 
 @pytest.mark.parametrize(

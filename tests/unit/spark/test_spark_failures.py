@@ -1,0 +1,43 @@
+"""What Spark says over pages is one line in a report."""
+
+import pytest
+from pyspark.errors import PySparkException
+
+from anabranch.errors import BadRequest
+from anabranch_spark.spark_failures import cause
+
+WORKER = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
+  File "planning.py", line 24, in planned
+    raise UnknownLog(name)
+anabranch.core.errors.logs.UnknownLog: there is no log shop
+ SQLSTATE: 38000
+"""
+JAVA = """An error occurred while calling o57.save.
+: org.apache.spark.SparkException: Job aborted
+due to a full disk
+\tat org.apache.spark.scheduler.DAG.fail(DAG.scala:7)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+Caused by: java.io.IOException: No space left
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (WORKER, "there is no log shop"),
+        (JAVA, "org.apache.spark.SparkException: Job aborted due to a full disk"),
+        ("Arithmetic overflow. SQLSTATE: 22003\n== SQL ==\nprice * 2", "Arithmetic overflow."),
+        ("Traceback (most recent call last):\nValueError: 7\n", "ValueError: 7"),
+        ("one\x1b[2Jtwo", "one\\x1b[2Jtwo"),
+        ("", "PySparkException"),
+        ("x" * 1_000, "x" * 299 + "…"),
+    ],
+)
+def test_a_failure_is_one_line(text: str, line: str) -> None:
+    assert cause(PySparkException(text)) == line
+
+
+def test_an_error_of_the_service_is_its_message() -> None:
+    assert cause(BadRequest("option from", "it must be a number")) == (
+        "option from: it must be a number"
+    )
