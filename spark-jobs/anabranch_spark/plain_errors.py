@@ -40,7 +40,10 @@ def plain_rows(rows: Iterator[R]) -> Iterator[R]:
 
 
 def _bare(error: AnabranchError) -> AnabranchError:
-    """Notes and a declared cause stay."""
-    if error.__cause__ is None:
-        error.__suppress_context__ = True
-    return error.with_traceback(None)
+    """Notes and declared causes stay, as messages."""
+    found: BaseException | None = error
+    while found is not None:
+        found.__suppress_context__ = True
+        found.__traceback__ = None
+        found = found.__cause__
+    return error

@@ -8,10 +8,12 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.integration.server_process import running
 
 import anabranch
 from anabranch import Log, Record, Service
+from anabranch_spark.diff import __main__ as job
 from anabranch_spark.diff.__main__ import main
 
 if TYPE_CHECKING:
@@ -85,6 +87,21 @@ def test_a_fork_differs_in_what_was_appended_to_either(
         "gone": "removed",
     }
     assert report["positions"]["only_a"] == report["positions"]["only_b"] == 3
+
+
+def test_logs_that_share_every_position_are_the_same_without_spark(
+    url: str, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("no session is needed")
+
+    monkeypatch.setattr(job, "job_session", refuse)
+    orders = service.create("diff-alike")
+    orders.append_many([b"1", b"2"])
+    fork = orders.sfork("what-if")
+    code, report = told(url, tmp_path, orders.name, fork.name)
+    assert (code, report["verdict"]) == (0, "same")
+    assert counts(report) == {"added": 0, "removed": 0, "changed": 0}
 
 
 def test_random_logs_differ_as_the_model_says(

@@ -8,6 +8,7 @@ import click
 from anabranch.errors import AnabranchError
 from anabranch_spark.analytics import fraud, iot, supply
 from anabranch_spark.analytics.run import Report, ask, records
+from anabranch_spark.expectations.words import count
 from anabranch_spark.jobs.command import NEW_FILE
 from anabranch_spark.jobs.command import run as run_command
 from anabranch_spark.jobs.progress import say
@@ -40,7 +41,7 @@ def command(question: str, log: str, **given: Any) -> Verdict:
     found = report.malformed or (report.findings is not None and report.findings.found)
     if given["refuse"] and report.verdict is Verdict.DONE and found:
         report.verdict = Verdict.REFUSED
-    say(report.reason or f"{report.records} records were read")
+    say(report.reason or _read(report))
     write_report(report, given["report"])
     return report.verdict
 
@@ -62,6 +63,13 @@ def _answered(question: str, log: str, **given: Any) -> Report:
         return Report(question, log, reason=error.message)
     except SPARK_FAILURES as error:
         return Report(question, log, reason=f"Spark couldn't do it: {cause(error)}")
+
+
+def _read(report: Report) -> str:
+    line = f"read {count(report.records, 'record')}"
+    if report.malformed:
+        line += f"; {report.malformed:,} of them malformed, the first at {report.first_malformed}"
+    return line
 
 
 def main(words: list[str]) -> int:

@@ -1,6 +1,7 @@
 """`python -m anabranch_spark.diff A B`: what does one log hold that the other doesn't?"""
 
 import sys
+from pathlib import Path
 
 import click
 from msgspec.structs import replace
@@ -9,8 +10,9 @@ from anabranch.errors import AnabranchError
 from anabranch_spark.diff.contents import Contents
 from anabranch_spark.diff.job import compared
 from anabranch_spark.diff.ranges import Reads
-from anabranch_spark.diff.report import EXIT, By, DiffReport, Keys
-from anabranch_spark.jobs.command import NEW_FILE, run
+from anabranch_spark.diff.report import EXIT, SAME, By, DiffReport, Keys
+from anabranch_spark.expectations.words import count
+from anabranch_spark.jobs.command import NEW_FILE, absolute, is_local, run
 from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.session import described, job_session
 from anabranch_spark.jobs.verdict import Verdict, write_report
@@ -35,7 +37,7 @@ from anabranch_spark.spark_failures import SPARK_FAILURES, cause
     show_default=True,
     help="Keys of each kind of change that the report shows.",
 )
-@click.option("--output", help="A folder or URL to write every change to, as Parquet.")
+@click.option("--output", help="A new folder or URL to write every change to, as Parquet.")
 @click.option("--service", help="The service's URL; by default $ANABRANCH_URL.")
 @click.option("--master", help="Spark's master, as of spark-submit; by default this machine.")
 @click.option(
@@ -57,9 +59,15 @@ def diff(  # one argument for each option
     """
     if by == "position" and output is not None:
         raise click.UsageError("--output is for changes by key")
+    if output is not None:
+        if is_local(output) and Path(output).exists():
+            raise click.UsageError(f"{output} is there already: name a folder that isn't")
+        output = absolute(output)
 
     def read(ranges: Reads) -> Keys:
-        say(f"reading up to {ranges.records} records of {a} and {b}")
+        if ranges.alike and output is None:
+            return SAME
+        say(f"reading up to {count(ranges.records, 'record')} of {a} and {b}")
         with (
             job_session(f"anabranch diff {a} {b}", master=master) as spark,
             described(spark, f"compare {a} with {b} by key"),

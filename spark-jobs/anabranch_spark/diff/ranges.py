@@ -59,6 +59,11 @@ class Reads(NamedTuple):
         """How many are read at most."""
         return total((self.head_a, self.head_b, self.middle, self.tail_a, self.tail_b))
 
+    @property
+    def alike(self) -> bool:
+        """Neither log has a position of its own, so no key can differ."""
+        return total((self.head_a, self.head_b, self.tail_a, self.tail_b)) == 0
+
 
 def cut_alike(found: Difference, a: Extent, b: Extent) -> tuple[Extent, Extent]:
     """End both logs before the first common record that only one of them has within its extent.

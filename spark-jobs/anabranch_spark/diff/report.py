@@ -62,6 +62,19 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[Sample]
 
 
+SAME = Keys(
+    added=0,
+    removed=0,
+    changed=0,
+    not_comparable=0,
+    without_key_a=0,
+    without_key_b=0,
+    without_key_equal=True,
+    samples=[],
+)
+"""Two logs without a difference."""
+
+
 class DiffReport(msgspec.Struct, frozen=True, kw_only=True):
     """The difference of two logs."""
 

@@ -1,7 +1,6 @@
 """`python -m anabranch_spark.export LOG --to parquet DIR`."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,7 @@ from anabranch.errors import AnabranchError
 from anabranch_spark.export.program import run
 from anabranch_spark.export.report import Report
 from anabranch_spark.export.request import Form, Request, limits, settings
-from anabranch_spark.jobs.command import NEW_FILE
+from anabranch_spark.jobs.command import NEW_FILE, absolute
 from anabranch_spark.jobs.command import run as run_command
 from anabranch_spark.jobs.progress import say
 from anabranch_spark.jobs.verdict import Verdict, write_report
@@ -51,11 +50,12 @@ def command(log: str, target: tuple[str, str], **given: Any) -> Verdict:
     """
     try:
         records, size = limits(records=given["records"], size=given["size"])
+        form = Form(target[0])
         request = Request(
             service=address(given["service"]),
             log=log,
-            form=Form(target[0]),
-            target=placed(Form(target[0]), target[1]),
+            form=form,
+            target=target[1] if form is Form.ICEBERG else absolute(target[1]),
             start=given["start"],
             end=given["until"],
             records=records,
@@ -67,7 +67,7 @@ def command(log: str, target: tuple[str, str], **given: Any) -> Verdict:
         found = run(
             request,
             settings(given["conf"]),
-            warehouse=given["warehouse"] and placed(Form.PARQUET, given["warehouse"]),
+            warehouse=given["warehouse"] and absolute(given["warehouse"]),
             master=given["master"],
             say=say,
         )
@@ -77,13 +77,6 @@ def command(log: str, target: tuple[str, str], **given: Any) -> Verdict:
         say(found.reason)
     write_report(found, given["report"])
     return found.verdict
-
-
-def placed(form: Form, target: str) -> str:
-    """A folder as this process means it: the JVM may have been started elsewhere."""
-    if form is Form.ICEBERG or "://" in target or target.startswith("file:"):
-        return target
-    return str(Path(target).absolute())
 
 
 def main(words: list[str]) -> int:

@@ -19,6 +19,9 @@ from anabranch_spark.jobs.session import described
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NEEDS = "org.apache.spark.sql.delta.DeltaLog"
+"""A class of the jars without which nothing here works."""
+
 SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

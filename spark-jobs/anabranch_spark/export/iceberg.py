@@ -29,6 +29,9 @@ from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NEEDS = "org.apache.iceberg.spark.Spark3Util"
+"""A class of the jars without which nothing here works."""
+
 SETTINGS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 }

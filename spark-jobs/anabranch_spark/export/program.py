@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import JavaClass  # pyright: ignore[reportMissingTypeStubs]
 
 from anabranch.errors import BadRequest
 from anabranch_spark.companions.fetch import find
@@ -33,6 +35,7 @@ def run(
         # Spark takes its time to start, and isn't needed to say that there is no such log.
         service.log(request.log, engine="bolt")
         with _session(request, {**given, **catalog}, master, say) as spark:
+            check_session(spark, request)
             return export(spark, service, request, say)
 
 
@@ -49,3 +52,32 @@ def _session(
     if "s3a:" in request.target or any("s3a:" in value for value in settings.values()):
         groups = [*groups, "s3a"]
     return job_session(name, master=master, jars=find(groups, say=say), settings=wanted)
+
+
+def check_session(spark: "SparkSession", request: Request) -> None:
+    """BadRequest if the session lacks what the target needs: Spark would only fail somewhere."""
+    needs = {Form.ICEBERG: iceberg.NEEDS, Form.DELTA: delta.NEEDS}.get(request.form)
+    if needs is None:
+        return
+    what = f"export to {request.form}"
+    if not _has_class(spark, needs):
+        reason = (
+            "this session of Spark doesn't have the jars: name those that `python -m "
+            f"anabranch_spark.companions {request.form}` prints to spark-submit's --jars"
+        )
+        raise BadRequest(what, reason)
+    named, *others = request.target.split(".")
+    catalog = f"spark.sql.catalog.{named}"
+    if request.form is Form.ICEBERG and len(others) > 1 and not spark.conf.get(catalog, ""):
+        reason = (
+            f"{catalog} isn't set, so Spark doesn't know the table's catalog: keep one in a folder "
+            "with --warehouse, or give the settings of another one with --conf"
+        )
+        raise BadRequest(what, reason)
+
+
+def _has_class(spark: "SparkSession", name: str) -> bool:
+    found: Any = spark.sparkContext._jvm  # there is no other way to the JVM
+    for part in name.split("."):
+        found = getattr(found, part)
+    return isinstance(found, JavaClass)

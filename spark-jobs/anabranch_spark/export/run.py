@@ -79,6 +79,8 @@ def _export(
             report.written.append(each)
             report.records += each.positions.records
             say(f"exported {request.log}{each.positions} to {each.where}")
+    if not report.written:
+        say(f"nothing to export: {request.target} has {request.log} up to {start}")
 
 
 def _target(

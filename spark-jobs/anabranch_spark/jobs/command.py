@@ -30,6 +30,16 @@ class NewFile(click.Path):
 NEW_FILE = NewFile()
 
 
+def is_local(folder: str) -> bool:
+    """Whether it is a path of this machine, and no URL."""
+    return "://" not in folder and not folder.startswith("file:")
+
+
+def absolute(folder: str) -> str:
+    """A folder as this process means it: the JVM may have been started elsewhere."""
+    return str(Path(folder).absolute()) if is_local(folder) else folder
+
+
 def run(command: click.Command, words: Sequence[str]) -> int:
     """The exit code of a command that returns a `Verdict`.
 

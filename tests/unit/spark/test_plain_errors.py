@@ -62,6 +62,8 @@ def test_a_declared_cause_stays_and_other_errors_keep_their_frames() -> None:
     with pytest.raises(BadRequest) as raised:
         method(wrong=False)
     assert isinstance(raised.value.__cause__, OSError)
+    assert "the disk is full" in "".join(traceback.format_exception(raised.value))
+    assert len(shown(raised.value)) == 2
     with pytest.raises(OSError, match="full") as other:
         method(wrong=True)
     assert len(shown(other.value)) == 3

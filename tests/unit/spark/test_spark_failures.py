@@ -19,6 +19,12 @@ due to a full disk
 \tat java.base/java.lang.Thread.run(Thread.java:840)
 Caused by: java.io.IOException: No space left
 """
+TASK = """An error occurred while calling o7.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 125.0 failed 1
+times, most recent failure: Lost task 0.0 in stage 125.0 (TID 2508) (10.1.0.2 executor driver):
+java.io.IOException: Mkdirs failed to create file:/proc/nope
+\tat org.apache.spark.Write.write(Write.scala:7)
+"""
 
 
 @pytest.mark.parametrize(
@@ -26,6 +32,7 @@ Caused by: java.io.IOException: No space left
     [
         (WORKER, "there is no log shop"),
         (JAVA, "org.apache.spark.SparkException: Job aborted due to a full disk"),
+        (TASK, "java.io.IOException: Mkdirs failed to create file:/proc/nope"),
         ("Arithmetic overflow. SQLSTATE: 22003\n== SQL ==\nprice * 2", "Arithmetic overflow."),
         ("Traceback (most recent call last):\nValueError: 7\n", "ValueError: 7"),
         ("one\x1b[2Jtwo", "one\\x1b[2Jtwo"),

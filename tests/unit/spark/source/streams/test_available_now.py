@@ -40,6 +40,7 @@ class Query:
 
     def start(self) -> "Query":
         self.starts += 1
+        self.isActive = True
         return self
 
     def processAllAvailable(self) -> None:  # noqa: N802  # Spark calls it so
@@ -49,7 +50,7 @@ class Query:
     awaitTermination = processAllAvailable  # noqa: N815
 
     def stop(self) -> None:
-        self.isActive = self.isActive and self.starts > self.failures
+        self.isActive = False
 
 
 def run(query: Any) -> object:
