@@ -35,6 +35,7 @@ RUN = {
     "docs/howto/operate.md": "tests/integration/test_operate.py",
     "docs/howto/python-client.md": "tests/integration/test_client.py",
     "docs/howto/scans.md": "tests/integration/test_compaction.py",
+    "docs/howto/spark-analytics.md": "tests/spark/test_spark_documents.py",
     "docs/howto/spark-audit.md": "tests/spark/test_spark_documents.py",
     "docs/howto/spark-export.md": "tests/spark/test_export_page.py",
     "docs/howto/spark-gate.md": "tests/spark/test_gate_page.py",

@@ -49,7 +49,7 @@ thead th { color: var(--soft); font-size: .8rem; }
   1fr)); }
 .card { border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; }
 svg { max-width: 100%; height: auto; display: block; }
-svg .keep { fill: var(--keep); } svg .miss { fill: var(--gone); }
+.outside { color: var(--gone); } svg .keep { fill: var(--keep); } svg .miss { fill: var(--gone); }
 svg .mark { stroke: var(--mark); stroke-width: 1.5; stroke-dasharray: 3 2; }
 svg .axis { stroke: var(--line); }
 svg .tick { fill: var(--soft); font: 11px system-ui, sans-serif; }
@@ -143,7 +143,8 @@ def _histograms(report: Report) -> Iterator[str]:
         label = f"{shown(each.name)}: values from {low} to {high}"
         yield (
             f'<section class="card"><h3>{_text(each.name)}</h3>{svg.histogram(found, label)}'
-            f'<p class="soft">{_text(low)} to {_text(high)}, counted approximately'
+            f'<p class="soft">Values from {_text(low)} to {_text(high)}; the highest column has '
+            f"about {count(max(one.count for one in found.bins), 'record')}."
             f"{_bounds(found.min, found.max, times=found.times)}</p></section>\n"
         )
     yield "</div>\n"
@@ -155,7 +156,10 @@ def _bounds(low: float | None, high: float | None, *, times: bool) -> str:
         for word, bound in (("at least", low), ("at most", high))
         if bound is not None
     ]
-    return f"; expected {_text(' and '.join(said))}" if said else ""
+    if not said:
+        return ""
+    outside = '<span class="outside">what lies outside is orange</span>'
+    return f" Expected: {_text(' and '.join(said))}; {outside}."
 
 
 def _samples(report: Report) -> Iterator[str]:

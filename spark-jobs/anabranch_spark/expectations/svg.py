@@ -10,7 +10,8 @@ from math import isfinite
 from anabranch_spark.expectations.outcome import Bin, Histogram
 
 WIDTH, HEIGHT = 360, 120
-_BASE, _TOP = 96, 8
+_BASE, _TOP = 96, 18
+"""Of the columns; the names of bounds stand above."""
 _BAR_WIDTH, _BAR_HEIGHT = 160, 12
 _MOMENT_MAX = 253_402_300_799
 """Seconds; later ones are after the year 9999."""
@@ -38,13 +39,18 @@ def histogram(found: Histogram, label: str) -> str:
         return ""
     low, high = found.bins[0].low, found.bins[-1].high
     most = max(1, *(each.count for each in found.bins))
-    parts = [_column(each, found, low, high, most) for each in found.bins]
+    parts = [_column(each, found, low, high, most) for each in found.bins if each.count]
     for bound, name in ((found.min, "min"), (found.max, "max")):
         if bound is not None and isfinite(bound) and low <= bound <= high and low < high:
-            x = _number(_x(bound, low, high))
+            at = _x(bound, low, high)
+            # Away from the other bound's words, if the picture has room there.
+            room = 140 if found.times else 70
+            right = at < room if name == "min" else at < WIDTH - room
+            x, side = _number(at), "start" if right else "end"
+            words = f"{name} {escape(shown_number(bound, times=found.times))}"
             parts.append(
-                f'<line class="mark" x1="{x}" x2="{x}" y1="{_TOP}" y2="{_BASE}">'
-                f"<title>{name} {escape(shown_number(bound, times=found.times))}</title></line>"
+                f'<line class="mark" x1="{x}" x2="{x}" y1="{_TOP}" y2="{_BASE}"/>'
+                f'<text class="tick" x="{x}" y="{_TOP - 6}" text-anchor="{side}">{words}</text>'
             )
     ends = (shown_number(low, times=found.times), shown_number(high, times=found.times))
     return (
