@@ -12,6 +12,7 @@ import msgspec
 from anabranch.errors import BadRequest
 from anabranch_spark.expectations.checks import problems
 from anabranch_spark.expectations.suite import AnyExpectation, Suite, Value
+from anabranch_spark.expectations.type_words import in_words
 from anabranch_spark.expectations.yaml_tree import BYTES_MAX, Path, Tree, tree
 
 PYTHON_NAME = "SUITE"
@@ -86,7 +87,7 @@ def _suite(found: Tree, source: str) -> Suite:
     except msgspec.ValidationError as error:
         said = str(error)
         at = _WHERE.search(said)
-        mistakes.add(_path(at[1] if at else ""), _WHERE.sub("", said))
+        mistakes.add(_path(at[1] if at else ""), in_words(_WHERE.sub("", said)))
         mistakes.end()
         raise
     for path, reason in problems(suite):

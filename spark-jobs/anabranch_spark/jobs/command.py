@@ -18,7 +18,7 @@ class NewFile(click.Path):
     name = "file"
 
     def __init__(self) -> None:
-        super().__init__(dir_okay=False)
+        super().__init__(dir_okay=False, readable=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = str(super().convert(value, param, ctx))
