@@ -1,5 +1,6 @@
 """The Spark session of a job."""
 
+import logging
 import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set where the JVM is there before Python. `SparkConf` doesn't yet know its settings then."""
 
+_PAGES = "DataFrameQueryContextLogger"
 _DESCRIPTION = "spark.job.description"
 
 _SETTINGS = {
@@ -87,11 +89,18 @@ def job_session(
     settings: Mapping[str, str] | None = None,
 ) -> "Generator[SparkSession]":
     """The session of a job: one that the job had to start ends with it, another one goes on."""
+    from pyspark.logger import PySparkLogger
+
     ours = not is_running()
     spark = session(name, master=master, jars=jars, settings=settings)
+    # For a wrong column or an overflow it writes a page of JSON, of which the job says one line.
+    pages = PySparkLogger.getLogger(_PAGES)
+    level = pages.level
+    pages.setLevel(logging.CRITICAL)
     try:
         yield spark
     finally:
+        pages.setLevel(level)
         if ours:
             spark.stop()
 
