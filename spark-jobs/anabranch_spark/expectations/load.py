@@ -2,7 +2,7 @@
 
 import re
 import runpy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path as File
 from typing import Any, cast, get_args
@@ -12,7 +12,6 @@ import msgspec
 from anabranch.errors import BadRequest
 from anabranch_spark.expectations.checks import problems
 from anabranch_spark.expectations.suite import AnyExpectation, Suite, Value
-from anabranch_spark.expectations.type_words import in_words
 from anabranch_spark.expectations.yaml_tree import BYTES_MAX, Path, Tree, tree
 
 PYTHON_NAME = "SUITE"
@@ -36,6 +35,19 @@ _FAILURES = (
     ValueError,
 )
 _NO_LINES: dict[Path, int] = {}
+_NAMES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "keys with values",
+    "null": "nothing",
+}
+_SIZES = {"array": "entries", "str": "characters", "object": "keys"}
+_MOSTLY = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+_DURATION = "'^[0-9]{1,9}(ms|s|m|h|d)$'"
+"""The pattern that lengths of time are held to, as msgspec shows it."""
 
 
 def load(path: str) -> Suite:
@@ -87,7 +99,7 @@ def _suite(found: Tree, source: str) -> Suite:
     except msgspec.ValidationError as error:
         said = str(error)
         at = _WHERE.search(said)
-        mistakes.add(_path(at[1] if at else ""), in_words(_WHERE.sub("", said)))
+        mistakes.add(_path(at[1] if at else ""), _in_words(_WHERE.sub("", said)))
         mistakes.end()
         raise
     for path, reason in problems(suite):
@@ -187,3 +199,40 @@ def _path(text: str) -> Path:
 def _shown_path(path: Path) -> str:
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")[:_SHOWN_MAX]
+
+
+def _in_words(said: str) -> str:
+    """What msgspec says of a value, for people who write YAML. What isn't known stays as it is."""
+    for pattern, sentence in _SENTENCES:
+        found = pattern.fullmatch(said)
+        if found is not None:
+            return sentence(found)
+    return said
+
+
+def _types(found: re.Match[str]) -> str:
+    wanted = [each for each in found[1].split(" | ") if each != "null"]
+    return f"it must be {' or '.join(map(_named, wanted))}, and is {_named(found[2])}"
+
+
+def _named(kind: str) -> str:
+    return _NAMES.get(kind, kind)
+
+
+def _size(found: re.Match[str]) -> str:
+    return f"it must have {_MOSTLY[found[2]]} {found[3]} {_SIZES.get(found[1], found[1])}"
+
+
+_SENTENCES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"Expected `([^`]+)`, got `([^`]+)`"), _types),
+    (re.compile(r"Expected `(\w+)` of length (<=|>=|<|>) (\S+)"), _size),
+    (
+        re.compile(r"Expected `\w+` (<=|>=|<|>) (\S+)"),
+        lambda found: f"it must be {_MOSTLY[found[1]]} {found[2]}",
+    ),
+    (
+        re.compile(rf"Expected `str` matching regex {re.escape(_DURATION)}"),
+        lambda _: "it must be a length of time such as 90s, 15m, 6h or 2d",
+    ),
+    (re.compile(r"Invalid enum value (.+)"), lambda found: f"it can't be {found[1]}"),
+)

@@ -4,7 +4,6 @@ import pytest
 
 from anabranch.errors import BadRequest
 from anabranch_spark.expectations import parsed
-from anabranch_spark.expectations.type_words import in_words
 
 FILE = """\
 version: {version}
@@ -36,7 +35,3 @@ def test_a_wrong_value_is_said_in_words(kind: str, words: str) -> None:
 def test_a_file_without_expectations_or_of_another_version_is_refused() -> None:
     assert "it must have at least 1 entries" in said("[]")
     assert "(version): it can't be 2" in said("[{name: a, expect: row_count, min: 1}]", "2")
-
-
-def test_what_is_not_known_stays() -> None:
-    assert in_words("Something else") == "Something else"
