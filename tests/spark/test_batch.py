@@ -147,7 +147,7 @@ def test_filters_cut_the_plan_where_they_may(
     [
         ({"partitonBytes": "1"}, "did you mean partitionBytes"),
         ({"from": "yesterday"}, "a position, a time, earliest or latest"),
-        ({"maxRecordsPerTrigger": "1"}, "it is for a stream query only"),
+        ({"maxRecordsPerTrigger": "1"}, "it is for a stream only"),
         ({"planLease": "12h"}, "plan_lease_ms_max"),
         ({"from": "99"}, "99"),
     ],

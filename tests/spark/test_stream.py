@@ -107,5 +107,5 @@ def test_a_stream_that_cannot_be_is_refused(
     stream: "Callable[..., DataStreamReader]", log: anabranch.Log, tmp_path: Path
 ) -> None:
     sink = Sink(tmp_path / "checkpoint")
-    with pytest.raises(Exception, match="speculative: it is for a batch query only"):
+    with pytest.raises(Exception, match="speculative: it is for a batch only"):
         available_now(stream(log.name, speculative="true"), sink)
