@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from py4j.java_gateway import JavaClass  # pyright: ignore[reportMissingTypeStubs]
 
@@ -77,7 +77,7 @@ def check_session(spark: "SparkSession", request: Request) -> None:
 
 
 def _has_class(spark: "SparkSession", name: str) -> bool:
-    found: Any = spark.sparkContext._jvm  # there is no other way to the JVM
+    found = cast(Any, spark)._jvm
     for part in name.split("."):
         found = getattr(found, part)
     return isinstance(found, JavaClass)
