@@ -44,6 +44,13 @@ def fill(log: anabranch.Log, first: int, count: int) -> None:
     log.append_many([b"value %d" % turn for turn in range(first, first + count)])
 
 
+def test_a_catalog_that_nobody_set_is_named(export: Export, log: anabranch.Log) -> None:
+    fill(log, 0, 3)
+    code, report = export(log.name, "--to", "iceberg", "nowhere.db.events")
+    assert code == 3
+    assert "spark.sql.catalog.nowhere isn't set" in report["reason"]
+
+
 def records(log: anabranch.Log) -> Records:
     return [(each.position, each.value or b"") for each in log.read(0, timeout=5)]
 

@@ -54,7 +54,10 @@ class Query:
 
 
 def run(query: Any) -> object:
-    return available_now(query, lambda frame: frame)
+    def write(frame: Any) -> Any:
+        return frame
+
+    return available_now(query, write)
 
 
 def test_a_python_that_did_not_start_in_time_is_started_again() -> None:
