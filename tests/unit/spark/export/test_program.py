@@ -18,7 +18,7 @@ class Package:
 
     def __getattr__(self, name: str) -> Any:
         if self._jars and name[0].isupper():
-            return JavaClass(name, None)
+            return object.__new__(JavaClass)
         return Package(jars=self._jars)
 
 
