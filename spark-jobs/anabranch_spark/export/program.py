@@ -66,9 +66,8 @@ def check_session(spark: "SparkSession", request: Request) -> None:
             f"anabranch_spark.companions {request.form}` prints to spark-submit's --jars"
         )
         raise BadRequest(what, reason)
-    named, *others = request.target.split(".")
-    catalog = f"spark.sql.catalog.{named}"
-    if request.form is Form.ICEBERG and len(others) > 1 and not spark.conf.get(catalog, ""):
+    catalog = f"spark.sql.catalog.{request.target.partition('.')[0]}"
+    if request.form is Form.ICEBERG and not spark.conf.get(catalog, ""):
         reason = (
             f"{catalog} isn't set, so Spark doesn't know the table's catalog: keep one in a folder "
             "with --warehouse, or give the settings of another one with --conf"

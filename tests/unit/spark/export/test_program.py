@@ -48,4 +48,3 @@ def test_a_session_without_the_jars_is_refused(form: Form) -> None:
 def test_a_catalog_that_nobody_set_is_named() -> None:
     with pytest.raises(BadRequest, match=r"spark\.sql\.catalog\.lake isn't set"):
         check(Session(jars=True), Form.ICEBERG)
-    check(Session(jars=True), Form.ICEBERG, "shop.orders")
