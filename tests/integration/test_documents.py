@@ -17,6 +17,7 @@ from tests.integration.cli_server import Server
 import anabranch
 from anabranch.cli.main import CONTEXT, cli
 from anabranch.client import erwin_log
+from anabranch_spark.analytics.__main__ import command as analytics
 from anabranch_spark.audit.__main__ import audit
 from anabranch_spark.diff.__main__ import diff
 from anabranch_spark.export.__main__ import command as export
@@ -265,7 +266,7 @@ FOREIGN = {
 
 
 def test_flags_that_the_text_names_exist(root: Path) -> None:
-    jobs = (audit, diff, export, gate)
+    jobs = (analytics, audit, diff, export, gate)
     known = {*_flags(cli), *(flag for job in jobs for flag in _flags(job)), *FOREIGN}
     missing: set[str] = set()
     for page in [root / "README.md", *root.glob("docs/*/*.md")]:
