@@ -15,6 +15,7 @@ from anabranch.core.bolt.protocol.messages import ClientMessage
 from anabranch.core.bolt.protocol.queries import PlanPage
 from anabranch.core.bolt.protocol.scans import (
     AS_FAR,
+    PAGE_SLICES_MAX,
     SIGNED_SLICES_MAX,
     EndPlan,
     Plan,
@@ -26,6 +27,7 @@ from anabranch.core.bolt.protocol.scans import (
     SignedScan,
     SignScan,
 )
+from anabranch.core.errors import BadFrame
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.records.origins import Run, deliveries
 from anabranch.core.records.record import Record
@@ -33,8 +35,12 @@ from anabranch.core.types import LogId, Milliseconds, ObjectId, Position
 
 LEASE_S = 120.0
 """How long a plan lives that nobody renews."""
-PAGE_SLICES = 5_000
-"""Slices of a page, unless it is asked for otherwise: larger ones hold up the service's leader."""
+PAGE_SLICES = PAGE_SLICES_MAX
+"""Slices of a page, unless it is asked for otherwise."""
+
+SLICE_BYTES_CEILING = 1 << 29
+"""No slice is larger: formats and settings keep objects below it."""
+_SEAL_BYTES = 8
 
 A = TypeVar("A")
 
@@ -110,8 +116,10 @@ class ScanPlan:
         while position < plan.end:
             message = ReadPlan(plan.log, plan.id, position, slices_max)
             page = await self._ask(message, PlanPage, "read", timeout)
+            found = [*_sealed(page)]
+            _check_page(found, position, page.next, plan.end)
             position = page.next
-            yield [*_sealed(page)]
+            yield found
 
     async def renew(self, lease: float = LEASE_S, *, timeout: float | None = None) -> Plan:
         """Let it live for this many seconds from now on. PlanEnded if it does no more."""
@@ -140,7 +148,9 @@ class ScanPlan:
                 for each in slices[first : first + SIGNED_SLICES_MAX]
             ]
             message = SignScan(plan.log, plan.id, asked)
-            found += (await self._ask(message, SignedScan, "sign", timeout)).ranges
+            ranges = (await self._ask(message, SignedScan, "sign", timeout)).ranges
+            _check_ranges(asked, ranges)
+            found += ranges
         return found
 
     async def _ask(
@@ -172,7 +182,45 @@ def planning(
     )
 
 
+def _check_page(
+    found: Sequence[PlannedSlice], position: Position, following: Position, end: Position
+) -> None:
+    """A page that left records out, or led nowhere, would be a scan that misses them or never ends:
+    nobody counts again what a plan names.
+    """
+    start = position
+    for each in found:
+        if each.first != position or each.count < 1:
+            reason = f"{each.count} records of {each.first} came where {position} was next"
+            raise BadFrame(f"in a page of a scan plan {reason}")
+        if each.skip < 0 or each.offset < 0 or not 0 < each.length <= SLICE_BYTES_CEILING:
+            raise BadFrame(f"a page of a scan plan names {each.length} bytes at {each.offset}")
+        position += each.count
+    if not start < position == following <= end:
+        reason = f"ends at {position} and goes on at {following}, of a plan up to {end}"
+        raise BadFrame(f"a page of a scan plan from {start} on {reason}")
+
+
+def _check_ranges(asked: Sequence[SealedSlice], ranges: Sequence[SignedRange]) -> None:
+    """All slices are in the ranges, in order, and nothing else is."""
+    left = iter(asked)
+    for each in ranges:
+        end = each.offset + each.length
+        at = each.offset
+        while at < end:
+            piece = next(left, None)
+            if piece is None or (piece.object, piece.offset) != (each.object, at):
+                raise BadFrame(f"a range was signed that nobody asked for: {each.offset} to {end}")
+            at += piece.length
+        if at != end or each.length <= 0:
+            raise BadFrame(f"half a slice was signed: {each.offset} to {end} of it")
+    if next(left, None) is not None:
+        raise BadFrame("fewer slices were signed than were asked about")
+
+
 def _sealed(page: PlanPage) -> Iterator[PlannedSlice]:
+    if len(page.seals) != _SEAL_BYTES * len(page.slices):
+        raise BadFrame(f"{len(page.seals)} bytes seal {len(page.slices)} slices of a scan plan")
     seals = struct.unpack(f">{len(page.slices)}Q", page.seals)
     for each, seal in zip(page.slices, seals, strict=True):
         yield PlannedSlice(

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
+
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.pending import Wait, Waits
@@ -12,8 +14,16 @@ from anabranch.core.bolt.protocol.messages import ServerMessage
 from anabranch.core.bolt.protocol.queries import Answer, Query
 from anabranch.core.errors import BadRequest
 from anabranch.core.errors.refused import Refused
+from anabranch.core.limits import KIB
 from anabranch.core.machine import Token
 from anabranch.core.records.digest import check_request, split_request
+
+COMMAND_BYTES_MAX = 512 * KIB
+"""Of a command that a client asks for: whatever the metadata then say, it is journaled. The longest
+are completed versions of a writer, with a dozen bytes for each part.
+"""
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class ControlRequests:
@@ -42,6 +52,7 @@ class ControlRequests:
         """A command that is done once for its request id, however often it is asked for."""
         try:
             check_request(request)
+            _check_size(command)
         except BadRequest as error:
             self._outbox.refuse(token, error)
             return
@@ -70,3 +81,10 @@ class ControlRequests:
             | queries.FoundPlan,
         )
         self._outbox.reply(wait.token, answer)
+
+
+def _check_size(command: Command) -> None:
+    size = len(_encode(command))
+    if size > COMMAND_BYTES_MAX:
+        reason = f"a command has {COMMAND_BYTES_MAX} at most: name less with each"
+        raise BadRequest(f"a command of {size} bytes", reason)

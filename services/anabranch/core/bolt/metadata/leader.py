@@ -49,6 +49,7 @@ from anabranch.core.bolt.protocol.letters import (
     Unwatch,
     Watch,
 )
+from anabranch.core.bolt.protocol.marks import CompleteVersion
 from anabranch.core.bolt.protocol.scans import (
     BeginPlan,
     EndPlan,
@@ -466,4 +467,6 @@ def _weight(command: Command) -> int:
         return 64 + 40 * len(command.extents)
     if isinstance(command, CreateLog | SetSettings) and command.settings is not None:
         return 256 + sum(map(len, command.settings.addresses))
+    if isinstance(command, CompleteVersion):
+        return 256 + 12 * len(command.parts)
     return 256

@@ -19,8 +19,8 @@ PlanId = NewType("PlanId", int)
 AS_FAR = -1
 """In the place of a position: as far as the log can be read in that direction."""
 
-PAGE_SLICES_MAX = 50_000
-"""Slices in one page of a plan: they fit into a frame."""
+PAGE_SLICES_MAX = 5_000
+"""Slices in one page of a plan: larger ones would hold up the metadata's leader."""
 
 SIGNED_SLICES_MAX = 1_000
 """Slices that one request can have signed: their URLs fit into a frame."""

@@ -10,8 +10,10 @@ from anabranch.core.bolt.broker.control import OtherEngines
 from anabranch.core.bolt.protocol import commands, messages, queries
 from anabranch.core.bolt.protocol.commands import Done, EngineSettings, Promotion, Receipt
 from anabranch.core.bolt.protocol.letters import Propose
+from anabranch.core.bolt.protocol.marks import CompleteVersion
 from anabranch.core.bolt.protocol.messages import Redeem
 from anabranch.core.bolt.protocol.queries import ResolveReceipt, Settled
+from anabranch.core.bolt.protocol.scans import BeginPlan, PlanScan
 from anabranch.core.errors import ReceiptPending, UnknownLog
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
@@ -135,6 +137,28 @@ def test_a_request_id_that_cannot_be_one_is_refused(stage: Any, id: bytes) -> No
     assert stage.codes() == [(1, "bad-request"), (2, "bad-request")]
     assert not stage.pending(commands.Promote)
     assert not stage.pending(commands.Guarded)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        CompleteVersion(LOG, "w", 1, [(part, 1) for part in range(200_000)], ID),
+        messages.CreateLog("a", ID, "me", "why" * 200_000),
+        PlanScan(LOG, ID, 9, by="me" * 300_000),
+    ],
+    ids=["parts", "why", "by"],
+)
+def test_a_command_that_is_too_large_is_never_journaled(stage: Any, message: Any) -> None:
+    stage.request(1, message)
+    assert stage.codes() == [(1, "bad-request")]
+    for kind in (CompleteVersion, commands.CreateLog, BeginPlan):
+        assert not stage.pending(kind)
+
+
+def test_a_version_may_have_as_many_parts_as_a_log_remembers(stage: Any) -> None:
+    parts = [((1 << 31) - 1 - part, (1 << 31) - 1) for part in range(Limits().writer_parts_max)]
+    stage.request(1, CompleteVersion(LOG, "w" * 200, 1, parts, ID))
+    assert stage.proposed(CompleteVersion).command.parts == parts
 
 
 def test_a_broker_that_somebody_drains_goes_on_serving(stage: Any) -> None:

@@ -3,9 +3,20 @@
 from msgspec.structs import replace
 
 from anabranch.core.bolt.logs.scan_plans import ENDED_REMEMBERED
-from anabranch.core.bolt.protocol.commands import Command, CreateLog, Entry, Outcome, RaiseFormat
+from anabranch.core.bolt.protocol.commands import (
+    Batch,
+    Command,
+    CommitObject,
+    CreateLog,
+    Entry,
+    Outcome,
+    RaiseFormat,
+    RegisterBroker,
+    Row,
+)
 from anabranch.core.bolt.protocol.scans import (
     AS_FAR,
+    PAGE_SLICES_MAX,
     SCANS_FORMAT,
     BeginPlan,
     EndPlan,
@@ -13,12 +24,15 @@ from anabranch.core.bolt.protocol.scans import (
     FindPlan,
     Plan,
     PlanId,
+    ReadPlan,
     RenewPlan,
 )
 from anabranch.core.bolt.state import snapshot
+from anabranch.core.bolt.state.scans import plans
 from anabranch.core.bolt.state.state import State
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
+from anabranch.core.records.objects import object_id
 from anabranch.core.types import LogId, ObjectId
 
 ORDERS = LogId(1)
@@ -81,3 +95,15 @@ def test_the_secret_is_for_brokers_that_know_the_plans_log() -> None:
     found = state.answer(FindPlan(ORDERS, BEGIN.plan))
     assert getattr(found, "secret", b"") == BEGIN.secret
     assert code(state.answer(FindPlan(LogId(2), BEGIN.plan))) == "plan-ended"
+
+
+def test_a_page_is_bounded_however_much_of_it_is_asked_for() -> None:
+    """A request of some bytes mustn't hold up the leader for longer than other questions do."""
+    state = made()
+    apply(state, RegisterBroker("b"))
+    for number in range(PAGE_SLICES_MAX + 1):
+        row = Row(ORDERS, 0, [Batch(100, 1)])
+        apply(state, CommitObject("b", object_id(1, number), [row]))
+    apply(state, BEGIN)
+    page = plans.read(state.replica, ReadPlan(ORDERS, BEGIN.plan, 0, 1 << 30))
+    assert len(page.slices) == page.next == PAGE_SLICES_MAX <= 5_000
