@@ -14,7 +14,8 @@ from pathlib import Path
 DRIVER, EXECUTOR = "driver", "executor"
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 LAUNCHER = Path(__file__).with_name("launch.py")
-USAGE = 2
+UNKNOWN = 3
+"""As of every job: nothing was told of the data. A 2 would say that they were refused."""
 
 _ADDRESS = "SPARK_DRIVER_BIND_ADDRESS"
 _FROM_POD = {
@@ -130,12 +131,12 @@ def main(words: list[str]) -> int:
         program = command(words, os.environ)
     except Unset as failed:
         sys.stderr.write(f"{failed}\n")
-        return USAGE
+        return UNKNOWN
     try:
         os.execvp(program[0], program)  # noqa: S606  # no shell: this process becomes the program
     except OSError as failed:
         sys.stderr.write(f"{program[0]} can't be run: {failed.strerror}\n")
-        return USAGE
+        return UNKNOWN
 
 
 if __name__ == "__main__":

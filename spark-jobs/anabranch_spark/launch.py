@@ -8,13 +8,14 @@ import runpy
 import sys
 from pathlib import Path
 
-USAGE = 2
+UNKNOWN = 3
+"""As of every job: nothing was told of the data. A 2 would say that they were refused."""
 
 
 def main(words: list[str]) -> int:
     if not words:
         sys.stderr.write("name the module to run, such as anabranch_spark.gate\n")
-        return USAGE
+        return UNKNOWN
     here = str(Path(__file__).parent)
     # A script's folder is looked into first, and modules here are called like others elsewhere.
     sys.path[:] = [path for path in sys.path if path != here]

@@ -18,7 +18,11 @@ import msgspec
 from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.errors import BadRequest
 from anabranch.core.limits import Limits
-from anabranch.core.records.record import BATCH_HEADERS_CEILING, UNPACKED_BYTES_CEILING
+from anabranch.core.records.record import (
+    BATCH_HEADERS_CEILING,
+    BATCH_RECORDS_CEILING,
+    UNPACKED_BYTES_CEILING,
+)
 from anabranch.shell.runtime.prose import proses
 from anabranch.shell.telemetry.log import LogFormat
 
@@ -64,6 +68,7 @@ _WRITTEN_BYTES_MAX = 1 << 29
 """Formats keep such lengths in 32 bits, and what is journaled must be possible to apply."""
 
 _READABLE = {
+    "batch_records_max": BATCH_RECORDS_CEILING,
     "batch_unpacked_bytes_max": UNPACKED_BYTES_CEILING,
     "batch_headers_max": BATCH_HEADERS_CEILING,
 }

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from anabranch import PlannedSlice
+from anabranch.core.machine import Buffer
 from anabranch.core.records.batch import split, verify
 from anabranch.core.records.objects import TRAILER_BYTES, Footer, footer_bytes, read_footer
 from anabranch.core.records.set_sum import set_sum
@@ -24,7 +25,7 @@ class Inspected(msgspec.Struct, frozen=True):
     damage: list[Damage]
 
 
-def inspect(portion: Portion, content: bytes, name: str) -> Inspected:
+def inspect(portion: Portion, content: Buffer, name: str) -> Inspected:
     """Verify the bytes of a portion; `name` is its object's.
 
     A batch counts where its first record is meant. So it counts once if slices share it, and not at
@@ -72,7 +73,7 @@ def missing(portion: Portion, name: str, reason: str, *, short: bool = False) ->
 
 
 def footer_damage(
-    tail: bytes, size: int, cluster: str, portions: Sequence[Portion], name: str
+    tail: Buffer, size: int, cluster: str, portions: Sequence[Portion], name: str
 ) -> list[Damage]:
     """What is wrong with the footer of an object of this size, whose end this is: as much of it as
     `footer_length` says. `portions` are what is read of the object.
@@ -93,7 +94,7 @@ def footer_damage(
     ]
 
 
-def footer_length(trailer: bytes, size: int, name: str) -> int:
+def footer_length(trailer: Buffer, size: int, name: str) -> int:
     """How much of an object's end is footer, by its last bytes; 0 if they say nothing sensible,
     which `footer_damage` then reports.
     """

@@ -21,7 +21,7 @@ from anabranch_spark.audit.portions import Portion
 from anabranch_spark.audit.shares import Found, Piece
 from anabranch_spark.audit.tally import Tally, merged, of_damage, of_obstacle, of_portion
 from anabranch_spark.source.cuts import groups
-from anabranch_spark.source.fetch import CutShort, Fetcher, ObjectGone, UrlRefused
+from anabranch_spark.source.fetch import Content, CutShort, Fetcher, ObjectGone, UrlRefused
 
 SIGNED_TOGETHER = 256
 """Portions that are signed with one request."""
@@ -34,7 +34,7 @@ class _Bytes(NamedTuple):
 
     portion: Portion
     url: str
-    content: bytes
+    content: Content
     fault: ObjectGone | UrlRefused | CutShort | None
 
 

@@ -12,7 +12,11 @@ import msgspec
 
 from anabranch.core.records.batch import HEADER, Header, split, unpack, verify
 from anabranch.core.records.layout import Decoded, faults
-from anabranch.core.records.record import BATCH_HEADERS_CEILING, UNPACKED_BYTES_CEILING
+from anabranch.core.records.record import (
+    BATCH_HEADERS_CEILING,
+    BATCH_RECORDS_CEILING,
+    UNPACKED_BYTES_CEILING,
+)
 from anabranch.core.records.scan import HeaderBounds, portions
 from anabranch.errors import BatchTooLarge, BatchUnreadable, CorruptBatch, TooManyHeaders
 
@@ -91,6 +95,8 @@ def _stretch(
     first, origin_first = span.first + ahead, span.origin_first + ahead
     where = f"at {origin_first} of log {span.origin}"
     try:
+        if header.count > BATCH_RECORDS_CEILING:
+            raise BatchTooLarge(header.count, BATCH_RECORDS_CEILING)
         size, records = _records(batch, header, where)
     except (BatchTooLarge, TooManyHeaders) as error:
         last = first + high - low

@@ -16,6 +16,10 @@ from anabranch.errors import Unavailable
 
 TIMEOUT_S = 30.0
 """Without a byte of an answer for so long, a GET is tried again."""
+BYTES_PER_S_MIN = 64 << 10
+"""A GET that is slower on average, beyond `TIMEOUT_S`, is tried again: a store that gives a byte
+now and then would hold a task for ever.
+"""
 TRIES = 5
 PAUSE_S = 0.2
 """Before the second try; it doubles with each further one."""
@@ -24,6 +28,8 @@ AHEAD_MAX = 4
 HELD_BYTES_MAX = 32 << 20
 """Bytes of them that a task holds or waits for, unless it is one GET."""
 
+_CHUNK_BYTES = 256 << 10
+_FOLDER = "the object store's folder on this machine"
 _PARTIAL, _MISSING, _PAST_END, _SLOW_DOWN = 206, 404, 416, 429
 _SERVER_FAULTS = 500
 
@@ -38,6 +44,9 @@ class UrlRefused(Exception):
 
 class CutShort(Exception):
     """The object ends before the range does."""
+
+
+Content = bytes | bytearray
 
 
 class Place(Protocol):
@@ -58,15 +67,21 @@ class Fetched(NamedTuple, Generic[P]):
     """A place with its bytes, or why there are none."""
 
     place: P
-    content: bytes
+    content: Content
     fault: ObjectGone | UrlRefused | CutShort | None
 
 
 class Fetcher:
     """Fetches ahead of whoever decodes, on threads of its own; close it, or use it with `with`."""
 
-    def __init__(self, *, tries: int = TRIES, pause_s: float = PAUSE_S) -> None:
-        self._tries, self._pause_s = tries, pause_s
+    def __init__(
+        self,
+        *,
+        tries: int = TRIES,
+        pause_s: float = PAUSE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tries, self._pause_s, self._clock = tries, pause_s, clock
         self._threads = ThreadPoolExecutor(AHEAD_MAX, "anabranch-get")
         self._local = threading.local()
         self._opened: list[http.client.HTTPConnection] = []
@@ -94,10 +109,12 @@ class Fetcher:
         except (ObjectGone, UrlRefused, CutShort) as fault:
             return Fetched(place, b"", fault)
 
-    def _content(self, place: Place) -> bytes:
+    def _content(self, place: Place) -> Content:
         url = urlsplit(place.url)
         if url.scheme == "file":
             return _of_file(unquote(url.path), place)
+        if url.scheme not in ("http", "https"):
+            raise UrlRefused(f"nothing here fetches {url.scheme[:20]!r} URLs")
         pause, last = self._pause_s, ""
         for nth in range(self._tries):
             if nth:
@@ -109,12 +126,12 @@ class Fetcher:
                 self._forget(url)
                 last = f"{type(fault).__name__}: {fault}"
                 continue
-            if isinstance(found, bytes):
+            if not isinstance(found, int):
                 return found
             last = f"it answers {found}"
         raise Unavailable(f"the object store at {url.netloc}", f"{last}, {self._tries} times")
 
-    def _of_http(self, url: SplitResult, place: Place) -> bytes | int:
+    def _of_http(self, url: SplitResult, place: Place) -> bytearray | int:
         """The bytes, or the status with which the store puts the reader off."""
         connection = self._connection(url)
         target = url.path + (f"?{url.query}" if url.query else "")
@@ -122,10 +139,11 @@ class Fetcher:
         connection.request("GET", target, headers={"Range": f"bytes={place.offset}-{last}"})
         with connection.getresponse() as response:
             if response.status == _PARTIAL:
-                content = response.read()
-                if len(content) != place.length:
-                    raise CutShort(f"{len(content)} bytes came of {place.length}")
-                return content
+                try:
+                    return self._body(response, place.length)
+                except CutShort:
+                    self._forget(url)  # what is left of the body would be the next answer
+                    raise
             # What the store says of itself isn't for messages: it may quote the signed URL.
             self._forget(url)
             if response.status == _MISSING:
@@ -136,6 +154,27 @@ class Fetcher:
                 raise CutShort("the object ends before the range begins (416)")
             # 403, and of some stores 400 where a URL has lapsed.
             raise UrlRefused(f"the store refuses the signed URL ({response.status})")
+
+    def _body(self, response: http.client.HTTPResponse, length: int) -> bytearray:
+        """As many bytes as were asked for: a store may send others, without an end or slowly."""
+        if response.length not in (None, length):
+            raise CutShort(f"{response.length} bytes came of {length}")
+        # Where the store says how many come, they come without a copy.
+        read = _read_into(response) if response.length is None else response.fp.readinto1
+        content = bytearray(length)
+        view = memoryview(content)
+        until = self._clock() + TIMEOUT_S + length / BYTES_PER_S_MIN
+        came = 0
+        while came < length:
+            got = read(view[came:])
+            came += got
+            if not got:
+                raise CutShort(f"{came} bytes came of {length}")
+            if came < length and self._clock() > until:
+                raise TimeoutError(f"{came} of {length} bytes came in time")
+        if response.length is None and response.read1(1):
+            raise CutShort(f"more than {length} bytes came of {length}")
+        return content
 
     def _connection(self, url: SplitResult) -> http.client.HTTPConnection:
         """The connection of the calling thread to the store."""
@@ -181,15 +220,26 @@ def _ahead(places: Iterable[P], submit: Callable[[P], Future[Fetched[P]]]) -> Ge
             future.cancel()
 
 
+def _read_into(response: http.client.HTTPResponse) -> Callable[[memoryview], int]:
+    def read(room: memoryview) -> int:
+        chunk = response.read1(min(len(room), _CHUNK_BYTES))
+        room[: len(chunk)] = chunk
+        return len(chunk)
+
+    return read
+
+
 def _of_file(path: str, place: Place) -> bytes:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ObjectGone(f"{path} isn't there") from None
     except OSError as fault:
-        raise Unavailable("the object store's folder on this machine", str(fault)) from None
+        raise Unavailable(_FOLDER, str(fault)) from None
     try:
         content = os.pread(file, place.length, place.offset)
+    except OSError as fault:
+        raise Unavailable(_FOLDER, str(fault)) from None
     finally:
         os.close(file)
     if len(content) != place.length:

@@ -29,6 +29,7 @@ from anabranch_spark.source.decode import Span, Stretch, Wanted, decode
 from anabranch_spark.source.fetch import Fetched, Fetcher, ObjectGone, UrlRefused
 from anabranch_spark.source.lease import Renewal
 from anabranch_spark.source.parts import Part
+from anabranch_spark.source.pieces import pieces
 from anabranch_spark.source.planning import report, slices_of
 
 SIGNED_SLICES_MAX = 64
@@ -125,8 +126,7 @@ class Scan:
                 if isinstance(fetched.fault, ObjectGone):
                     plan.renew(self._part.lease)  # PlanEnded: then nothing is wrong with the store
                 for each in fetched.place.slices:
-                    yield self._records(each, fetched)
-                    self._next = each.first + each.count
+                    yield from self._records(each, fetched)
 
     def _signed(self, plan: ScanPlan, slices: Iterable[PlannedSlice]) -> Iterator[Get]:
         """GETs in order, signed some at a time."""
@@ -139,49 +139,55 @@ class Scan:
                     end += each.length
                 yield Get(covered, place.offset, place.length, place.url)
 
-    def _records(self, each: PlannedSlice, fetched: Fetched[Get]) -> list[Stretch]:
-        """Of one slice, verified."""
+    def _records(self, each: PlannedSlice, fetched: Fetched[Get]) -> Iterator[list[Stretch]]:
+        """Of one slice, verified, piece by piece."""
+        self._next = each.first
         if fetched.fault is not None:
-            return self._through_broker(each, str(fetched.fault))
+            yield from self._through_broker(each, str(fetched.fault))
+            return
         at = each.offset - fetched.place.offset
         content = memoryview(fetched.content)[at : at + each.length]
         span = Span(
             self._part.log, each.first, each.count, each.skip, each.origin, each.origin_first
         )
         try:
-            return decode(span, content, self._wanted)
+            for piece, batches in pieces(span, content):
+                yield decode(piece, batches, self._wanted)
+                self._next += piece.count
         except (CorruptBatch, UnsupportedBatch) as fault:
-            return self._through_broker(each, fault.message)
+            reason = fault.message
+        else:
+            return
+        if self._next < each.first + each.count:  # else what is damaged is nothing that is meant
+            yield from self._through_broker(each, reason)
 
-    def _through_broker(self, each: PlannedSlice, reason: str) -> list[Stretch]:
-        """The records as a broker has them, which may hold them in its cache, or mend them."""
+    def _through_broker(self, each: PlannedSlice, reason: str) -> Iterator[list[Stretch]]:
+        """The rest of a slice as a broker has it, which may hold it in its cache, or mend it."""
         part, object = self._part, f"{each.object:016x}"
-        damaged = RecordsDamaged(part.log, each.first, each.first + each.count, object, reason)
+        first, end = self._next, each.first + each.count
+        damaged = RecordsDamaged(part.log, first, end, object, reason)
         if not self._ask_broker:
             raise damaged
         self._asked += 1
         report(
-            f"asked-broker {self._asked}: records {each.first} to {each.first + each.count - 1} of "
-            f"{part.log}, object {object}: {reason}"
+            f"asked-broker {self._asked}: records {first} to {end - 1} of {part.log}, object "
+            f"{object}: {reason}"
         )
-        found: list[Stretch] = []
-        following = each.first
         try:
             log = self._service.log(part.plan.log, engine="bolt")
-            for batch in log.read_batches(each.first, each.count):
+            for batch in log.read_batches(first, end - first):
                 run = batch.run
                 span = Span(
                     part.log, batch.first, batch.count, run.skip, run.origin_log, run.origin_first
                 )
-                found += decode(span, batch.raw, self._wanted)
-                following = batch.first + batch.count
+                yield decode(span, batch.raw, self._wanted)
+                self._next = batch.first + batch.count
         except BatchUnreadable:
             raise
         except AnabranchError as fault:
             raise damaged from fault
-        if following != each.first + each.count:
+        if self._next != end:
             raise damaged
-        return found
 
 
 def _no_rights(fetched: Fetched[Get]) -> Unavailable:

@@ -47,6 +47,7 @@ def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> 
         ({"object_bytes_max": (1 << 29) + 1}, {}, "object_bytes_max = 536870913: it is too large"),
         ({"frame_bytes_max": 1 << 32}, {}, "frame_bytes_max = 4294967296: it is too large"),
         ({"group_bytes_max": 1 << 30}, {}, "group_bytes_max = 1073741824: it is too large"),
+        ({"batch_records_max": 500_001}, {}, "batch_records_max = 500001: it is too large"),
         ({"batch_headers_max": 500_001}, {}, "batch_headers_max = 500001: it is too large"),
         ({"batch_unpacked_bytes_max": 1 << 29}, {}, "batch_unpacked_bytes_max = 536870912: it is"),
         ({"batch_headers_max": 4_999}, {}, "record_headers_max = 5000: it must not be above"),

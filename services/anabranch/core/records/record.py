@@ -25,6 +25,10 @@ BATCH_HEADERS_CEILING = 500_000
 """No server's `batch_headers_max` exceeds it. A batch with more was stored before there was such a
 limit, and is not decoded.
 """
+BATCH_RECORDS_CEILING = 500_000
+"""No server's `batch_records_max` exceeds it: as objects, a compressed kilobyte of empty records
+would take gigabytes.
+"""
 _LEADER_EPOCH = struct.Struct(">i")
 _LEADER_EPOCH_AT = 12
 GIVEN_TIMES_BITS = 24

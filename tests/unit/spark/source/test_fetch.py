@@ -1,8 +1,10 @@
 """Ranges come from files and over HTTP, whatever the store does."""
 
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +14,7 @@ from anabranch.errors import Unavailable
 from anabranch_spark.source.fetch import (
     AHEAD_MAX,
     HELD_BYTES_MAX,
+    TIMEOUT_S,
     CutShort,
     Fetcher,
     ObjectGone,
@@ -39,6 +42,11 @@ class Store(ThreadingHTTPServer):
         """Statuses that the next requests get; 0 closes the connection."""
         self.cut = 0
         """So many bytes are missing at the end."""
+        self.more = 0
+        """Bodies go on for so many bytes, without a length; they are counted in `sent`."""
+        self.sent = 0
+        self.slowly: threading.Semaphore | None = None
+        """A byte each time that it is released."""
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that hangs up is no news."""
@@ -63,9 +71,29 @@ class Answer(BaseHTTPRequestHandler):
         body = CONTENT[first : last + 1] if status == 206 else b"no"
         body = body[: len(body) - self.server.cut]
         self.send_response(status)
+        if self.server.more:
+            self.close_connection = True
+            self.end_headers()
+            self.go_on(body)
+            return
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if self.server.slowly is not None:
+            self.close_connection = True
+            for byte in body:
+                if not self.server.slowly.acquire(timeout=TIMEOUT_S):
+                    return
+                self.wfile.write(bytes([byte]))
+            return
         self.wfile.write(body)
+
+    def go_on(self, body: bytes) -> None:
+        try:
+            while self.server.sent < self.server.more:
+                self.wfile.write(body)
+                self.server.sent += len(body)
+        except OSError:
+            """The reader has hung up."""
 
     def log_message(self, *_: object, **__: object) -> None:
         """Nobody reads it."""
@@ -134,6 +162,45 @@ def test_what_the_store_says_is_told_at_once(
 def test_fewer_bytes_than_were_asked_for_are_a_fault(store: Store, fetcher: Fetcher) -> None:
     store.cut = 1
     assert isinstance(fetcher.get(At(store.url, 0, 5)).fault, CutShort)
+
+
+def test_an_answer_without_an_end_is_read_no_further_than_was_asked(
+    store: Store, fetcher: Fetcher
+) -> None:
+    store.more = 1 << 30
+    assert isinstance(fetcher.get(At(store.url, 0, 10_000)).fault, CutShort)
+    assert store.sent < 1 << 28, "what the network holds, and no more"
+    store.more = 0
+    assert fetcher.get(At(store.url, 0, 5)).content == CONTENT[:5]
+
+
+def test_a_store_that_gives_a_byte_now_and_then_holds_nobody_for_ever(store: Store) -> None:
+    store.slowly = bytes_due = threading.Semaphore(0)
+    seconds = count(step=TIMEOUT_S)
+
+    def clock() -> float:
+        bytes_due.release()
+        return next(seconds)
+
+    with (
+        Fetcher(tries=1, clock=clock) as fetcher,
+        pytest.raises(Unavailable, match="2 of 200 bytes came in time"),
+    ):
+        fetcher.get(At(store.url, 0, 200))
+    bytes_due.release(200)
+
+
+@pytest.mark.parametrize("url", ["ftp://a/b", "gopher://a/b", "/etc/passwd", ""])
+def test_only_files_and_http_are_fetched(fetcher: Fetcher, url: str) -> None:
+    assert isinstance(fetcher.get(At(url, 0, 5)).fault, UrlRefused)
+
+
+def test_what_is_no_file_is_no_object(fetcher: Fetcher, tmp_path: Path) -> None:
+    """A pipe would be waited for."""
+    os.mkfifo(tmp_path / "pipe")
+    for each in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(Unavailable):
+            fetcher.get(At(each.as_uri(), 0, 5))
 
 
 def test_all_places_come_in_order(store: Store, fetcher: Fetcher) -> None:
