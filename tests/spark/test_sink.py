@@ -94,7 +94,7 @@ def test_a_run_that_is_repeated_appends_once(
     assert sorted(values(log)) == sorted(2 * expected(100))
     named, drawn = sorted(each.writer for each in log.writers() if each.complete == 0)[::-1]
     assert named == "run-tuesday"
-    assert drawn.startswith("run-")
+    assert drawn.startswith("once-")
 
 
 def test_every_column_of_a_record_is_written_and_null_is_nothing(

@@ -49,7 +49,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     @plain
     def abort(self, messages: Messages) -> None:
-        self._sink.abort(reported(messages))
+        self._sink.abort(reported(messages), version=self._version)
 
 
 def batch_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
@@ -62,7 +62,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, *, overwrite: b
     if not repeatable:
         _logger.warning(
             "this write to %s has no option 'runId': if the job is run again, its records are "
-            "appended again. It is writer %s, which the log remembers until it is released",
+            "appended again. It is writer %s, which a later write of this kind releases",
             given.log,
             version.writer,
         )

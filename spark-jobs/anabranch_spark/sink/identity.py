@@ -6,7 +6,7 @@ from hashlib import blake2b
 import msgspec
 
 from anabranch.errors import BadRequest
-from anabranch_spark.sink.options import WriteOptions
+from anabranch_spark.sink.options import UNNAMED, WriteOptions
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
@@ -43,7 +43,7 @@ def batch_version(options: WriteOptions, drawn: str) -> Version:
     if options.writer is not None:
         assert options.version is not None, "the options were checked"
         return Version(options.writer, options.version)
-    return Version(f"run-{options.run or drawn}", 0)
+    return Version(f"{UNNAMED}{drawn}" if options.run is None else f"run-{options.run}", 0)
 
 
 def fork_name(version: Version, execution: str) -> str:

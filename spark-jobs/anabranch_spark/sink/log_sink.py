@@ -1,9 +1,11 @@
 """A write to a log, from both sides: what its tasks do, and what its driver does."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 
+from anabranch.errors import AnabranchError
 from anabranch_spark.service import connect
 from anabranch_spark.sink import direct, forks
 from anabranch_spark.sink.columns import Columns
@@ -11,6 +13,7 @@ from anabranch_spark.sink.identity import Version
 from anabranch_spark.sink.messages import PartWritten, merged
 from anabranch_spark.sink.options import Mode
 from anabranch_spark.sink.rows import ArrowBatch, Rows
+from anabranch_spark.sink.unnamed import is_unnamed, release_failed, release_others
 
 
 class LogSink(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +56,19 @@ class LogSink(msgspec.Struct, frozen=True, kw_only=True):
                 direct.commit(log, written)
             else:
                 forks.commit(service, log, written)
+            if is_unnamed(written.version):
+                with suppress(AnabranchError):  # its success doesn't hang on what is forgotten
+                    release_others(log, written.version)
 
-    def abort(self, reported: Iterable[PartWritten | None]) -> None:
-        """Take back what no commit can have published. Run by the driver."""
+    def abort(
+        self, reported: Iterable[PartWritten | None], *, version: Version | None = None
+    ) -> None:
+        """Take back what no commit can have published. Run by the driver. `version`: of a batch
+        write, also if no task has reported it.
+        """
         if self.mode is Mode.FORK:
             with connect(self.url) as service:
                 forks.abort(service, reported)
+        elif version is not None and is_unnamed(version):
+            with suppress(AnabranchError), connect(self.url) as service:
+                release_failed(service.log(self.log, engine="bolt"), version)

@@ -15,6 +15,8 @@ FORK_TTL_S = 3_600
 _NUMBER = re.compile(r"[0-9]{1,16}", re.ASCII)
 _VERSION_END = 1 << 53
 _TTL_S_END = 366 * 86_400
+UNNAMED = "once-"
+"""Begins the names of writers that the sink draws, and releases later."""
 _CHARS_MAX = 150
 """Of a writer or a run: the service's `writer_chars_max` has room for what is put before it."""
 
@@ -98,6 +100,9 @@ def _fork_ttl(found: Mapping[str, str]) -> int:
 def _name(option: str, given: str | None) -> str | None:
     if given is not None and (not 0 < len(given) <= _CHARS_MAX or not given.isprintable()):
         raise _wrong(option, given, f"it must have 1 to {_CHARS_MAX} printable characters")
+    if option == "writer" and given is not None and given.startswith(UNNAMED):
+        reason = f"names that begin with {UNNAMED!r} are those of writes without a name"
+        raise _wrong(option, given, reason)
     return given
 
 

@@ -44,7 +44,7 @@ def test_a_task_that_knows_too_little_is_refused(
 def test_a_batch_write_is_its_runs_only_version() -> None:
     named = batch_options({"log": "a", "runId": "2026-11-20"})
     assert batch_version(named, "drawn") == Version("run-2026-11-20", 0)
-    assert batch_version(batch_options({"log": "a"}), "drawn") == Version("run-drawn", 0)
+    assert batch_version(batch_options({"log": "a"}), "drawn") == Version("once-drawn", 0)
     numbered = batch_options({"log": "a", "writer": "nightly", "version": "7"})
     assert batch_version(numbered, "drawn") == Version("nightly", 7)
 

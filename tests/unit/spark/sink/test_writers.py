@@ -8,6 +8,7 @@ import pytest
 
 import anabranch
 from anabranch import testing
+from anabranch.core.limits import Limits
 from anabranch.errors import BadRequest, WriterConflict
 
 pytest.importorskip("pyspark", reason="the extra `spark` isn't installed")
@@ -18,6 +19,7 @@ from pyspark.sql.types import StructType
 from anabranch_spark.sink.batch_writer import batch_writer
 from anabranch_spark.sink.identity import BATCH_ID, QUERY_ID
 from anabranch_spark.sink.stream_writer import stream_writer
+from anabranch_spark.sink.unnamed import KEPT_MAX
 
 pa: Any = pytest.importorskip("pyarrow", reason="the extra `spark` isn't installed")
 
@@ -125,6 +127,39 @@ def test_without_a_run_a_batch_write_warns_and_is_appended_again(
     assert len(caplog.messages) == len(set(caplog.messages)) == 2
     assert "no option 'runId'" in caplog.text
     assert all(each.writer in caplog.text for each in log.writers())
+
+
+@BOTH
+def test_writes_without_a_run_never_use_up_the_writers_of_a_log(task: Any, mode: str) -> None:
+    with (
+        testing.server(limits=Limits(writers_per_log_max=KEPT_MAX + 5)) as server,
+        anabranch.connect(server.url) as service,
+    ):
+        log = service.create("many")
+        options = {"service": server.url, "log": log.name, "mode": mode}
+        for _ in range(KEPT_MAX + 10):
+            writer = batch_writer(options, VALUE, overwrite=False)
+            writer.commit([task(writer, [b"a"])])
+        assert len(values(log)) == KEPT_MAX + 10
+        assert len(log.writers()) == KEPT_MAX + 1
+
+
+@pytest.mark.parametrize("reports", [True, False])
+def test_a_write_without_a_run_that_failed_is_forgotten_and_one_that_is_done_is_not(
+    server: testing.Server, log: anabranch.Log, task: Any, reports: bool
+) -> None:
+    options = {"service": server.url, "log": log.name}
+    writer = batch_writer(options, VALUE, overwrite=False)
+    message = task(writer, [b"a"])
+    assert len(log.writers()) == 1
+    sent(writer).abort([message if reports else None, None])
+    assert log.writers() == []
+    done = batch_writer(options, VALUE, overwrite=False)
+    messages = [task(done, [b"b"])]
+    done.commit(messages)
+    sent(done).abort(messages)
+    task(done, [b"b"])
+    assert values(log) == [b"a", b"b"], "a task that comes late appends nothing"
 
 
 def test_under_foreach_batch_a_write_without_identity_is_refused(
