@@ -6,6 +6,11 @@ import msgspec
 from msgspec import Meta
 from tests.charts.shapes import Count, JavaMemory, Name, Quantity
 
+_LINE = "^[^\x00-\x1f\x7f\x85\u2028\u2029]*$"
+"""Without anything that ends a line in YAML. The characters as they are: Go's patterns and those of
+other languages escape them differently.
+"""
+
 
 class SparkTable(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
@@ -45,5 +50,8 @@ class Spark(SparkTable, frozen=True, kw_only=True):
     """What a job asks for, unless it says otherwise."""
     secrets: list[Name] = []
     """Secrets that a driver may give its executors, such as keys of a store to export to."""
-    settings: dict[str, str] = {}
+    settings: dict[
+        Annotated[str, Meta(pattern=r"^spark\.[A-Za-z0-9._-]+$", max_length=200)],
+        Annotated[str, Meta(pattern=_LINE, max_length=4_000)],
+    ] = {}
     """More settings of Spark by their names, as `spark.sql.shuffle.partitions: "8"`."""

@@ -1,5 +1,6 @@
 """What the chart has for jobs of Spark, and that the examples find it there."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.charts.helm import RELEASE, Document, Helm, values_of
+from tests.charts.helm import RELEASE, Document, Helm, Refused, values_of
 
 from anabranch_operator.api import names
 from anabranch_operator.plan.log.job_templates import GateSettings, objections, restrict
@@ -131,6 +132,23 @@ def test_a_setting_of_ones_own_wins(helm: Helm) -> None:
     found = settings(rendered(helm, *own))
     assert (found["spark.executor.memory"], found["spark.ui.port"]) == ("2g", "0")
     assert found["spark.executor.cores"] == "1"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"spark.ui.port": "0\nkind: Secret"},
+        {"spark.ui.port": "0\n---\napiVersion: v1\nkind: Pod"},
+        {"spark.ui.port": "0\r"},
+        {"spark.ui.port\nkind": "0"},
+        {"spark.ui.port 1": "0"},
+        {"http.proxy": "x"},
+    ],
+)
+def test_a_setting_is_a_line_and_writes_nothing_else(helm: Helm, odd: dict[str, str]) -> None:
+    """It stands in a file of the ConfigMap as it is."""
+    with pytest.raises(Refused, match="spark"):
+        rendered(helm, "--set-json", f"spark.settings={json.dumps(odd)}")
 
 
 def test_only_the_trials_store_is_known_by_the_releases_authority(helm: Helm) -> None:

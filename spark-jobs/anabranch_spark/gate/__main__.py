@@ -28,7 +28,7 @@ from anabranch_spark.gate.task import (
 )
 from anabranch_spark.jobs.command import NEW_FILE, run
 from anabranch_spark.jobs.progress import say
-from anabranch_spark.jobs.verdict import Verdict, write_report
+from anabranch_spark.jobs.verdict import Verdict, write_report, write_whole
 
 VERDICTS = {
     Status.PASSED: Verdict.DONE,
@@ -119,7 +119,7 @@ def _written(report: Report, given: Mapping[str, Any]) -> Verdict:
         if given["report"]:
             write_report(report, given["report"])
         if given["html"]:
-            Path(given["html"]).write_text(page(report), encoding="utf-8")
+            write_whole(given["html"], page(report).encode())
         if given["termination_log"]:
             Path(given["termination_log"]).write_bytes(message(report))
     except OSError as error:
