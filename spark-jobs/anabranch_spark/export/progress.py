@@ -108,7 +108,8 @@ def check_same(manifest: Manifest | None, wanted: Manifest) -> None:
 def publish(folder: Folder, staged: Sequence[tuple[str, Range]], manifest: Manifest) -> Manifest:
     """Give finished files their names, in order of position; the manifest as it is then.
 
-    BadRequest if somebody else has exported meanwhile. Nothing is renamed then.
+    BadRequest if somebody else has exported meanwhile. Nothing is renamed then, unless it was at
+    the same moment: from then on the folder is refused if files have positions in common.
     """
     names = folder.names()
     done = next_position(read_manifest(folder, names), names)
@@ -119,5 +120,8 @@ def publish(folder: Folder, staged: Sequence[tuple[str, Range]], manifest: Manif
         folder.publish(path, file_name(positions))
         done = positions.end
         manifest = msgspec.structs.replace(manifest, next=done)
+    # Two that came here at the same moment had both looked before either renamed anything.
+    if next_position(manifest, folder.names()) != done:
+        raise BadRequest("export to a folder", "another export writes there")
     folder.replace(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
     return manifest

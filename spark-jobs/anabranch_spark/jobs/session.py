@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from anabranch.errors import BadRequest
@@ -91,6 +91,8 @@ def job_session(
     """The session of a job: one that the job had to start ends with it, another one goes on."""
     from pyspark.logger import PySparkLogger
 
+    from anabranch_spark.spark_failures import SPARK_FAILURES
+
     ours = not is_running()
     spark = session(name, master=master, jars=jars, settings=settings)
     # For a wrong column or an overflow it writes a page of JSON, of which the job says one line.
@@ -102,7 +104,9 @@ def job_session(
     finally:
         pages.setLevel(level)
         if ours:
-            spark.stop()
+            # If the JVM has died, what it died of is the job's reason, and not that it can't stop.
+            with suppress(OSError, *SPARK_FAILURES):
+                spark.stop()
 
 
 @contextmanager

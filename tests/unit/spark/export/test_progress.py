@@ -158,6 +158,21 @@ def test_a_gap_after_what_the_manifest_says_is_refused() -> None:
     assert next_position(manifest, [file_name(Range(100, 400)), "notes.txt"]) == 400
 
 
+@pytest.mark.parametrize("theirs", [Range(0, 7), Range(3, 30), Range(10, 20)])
+def test_another_export_that_publishes_at_the_same_moment_is_no_success(theirs: Range) -> None:
+    """It is noticed afterwards, and by everybody who comes later."""
+
+    class Raced(Files):
+        def publish(self, staged: str, name: str) -> None:
+            super().publish(staged, name)
+            self.files[file_name(theirs)] = b"theirs"
+
+    files = Raced()
+    with pytest.raises(BadRequest, match="in common|another export"):
+        publish(files, [("staged", Range(0, 10))], BEGINNING)
+    assert MANIFEST not in files.files
+
+
 @pytest.mark.parametrize(
     ("there", "reason"),
     [

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JNetworkError  # pyright: ignore[reportMissingTypeStubs]
 
+import anabranch
 import anabranch.testing
 from anabranch_spark.gate.__main__ import main
 
@@ -85,3 +87,26 @@ def test_a_report_that_cant_be_written_is_no_verdict(
     loop.symlink_to(loop)
     assert main([orders, "--html", str(loop)]) == 3
     assert "the report can't be written" in capsys.readouterr().err
+
+
+def test_a_jvm_that_dies_while_it_judges_is_no_verdict(
+    orders: str, left: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a pattern that takes all of its stack for some value."""
+
+    class Dead:
+        def stop(self) -> None:
+            raise ConnectionRefusedError("[Errno 111] Connection refused")
+
+    def gone(_: object) -> None:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    session = "anabranch_spark.jobs.session"
+    monkeypatch.setattr("anabranch_spark.gate.run.appended_to", gone)
+    monkeypatch.setattr(f"{session}.is_running", lambda: False)
+    monkeypatch.setattr(f"{session}.session", lambda *_, **__: Dead())
+    with anabranch.testing.server() as server, anabranch.connect(server.url) as service:
+        service.create("a").cfork("b", promotable=True)
+        words = ["--log", "a--b", "--service", server.url, "--termination-log", str(left)]
+        assert main([orders, *words]) == 3
+    assert "Answer from Java side is empty" in reason(left)
