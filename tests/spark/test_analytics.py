@@ -162,8 +162,19 @@ def test_a_fork_reads_what_its_parent_has_and_its_own(service: anabranch.Service
     ]
 
 
+GOOD = b'{"kind":"order","item":"a","quantity":1}'
+
+
 @pytest.mark.parametrize(
-    "value", [b"no json", b"[1]", b"7", b"{}", b"", b'{"kind":"order","item":"a"}', None]
+    "value",
+    [
+        *(b"no json", b"[1]", b"7", b"{}", b"", b'{"kind":"order","item":"a"}', None),
+        GOOD + b' {"kind":',
+        GOOD + GOOD,
+        GOOD.replace(b'"', b"'"),
+        b"\xff" + GOOD,
+        GOOD.replace(b'"a"', b'"\xff"'),
+    ],
 )
 def test_a_record_that_isnt_such_an_event_is_counted(
     spark: "SparkSession", value: bytes | None
@@ -176,6 +187,26 @@ def test_a_record_that_isnt_such_an_event_is_counted(
     assert report.findings.found == 1
 
 
-@pytest.mark.parametrize("words", [["weather", "orders"], ["iot"], ["iot", "nosuch"]])
+@pytest.mark.parametrize("reading", ["NaN", "Infinity", "1e999", "-1e999"])
+def test_a_reading_that_is_no_number_hides_no_anomaly(spark: "SparkSession", reading: str) -> None:
+    """The mean of all would be none either, and nothing is further from that."""
+    made = '{"sensor":"s","metric":"m","value":%s,"status":"ok"}'
+    values = ["1"] * 30 + ["900", reading]
+    rows = [(nth, (made % value).encode()) for nth, value in enumerate(values)]
+    report = ask(
+        spark.createDataFrame(rows, "position BIGINT, value BINARY"), iot.QUESTION, "made", None
+    )
+    assert (report.malformed, report.first_malformed) == (1, 31)
+    assert report.findings is not None
+    assert report.findings.found == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["weather", "orders"], ["iot"], ["iot", "nosuch"]),
+        *(["iot", "orders", "--level", level] for level in ("nan", "inf", "-inf", "1e999")),
+    ],
+)
 def test_what_cant_be_asked_ends_with_3(spark: "SparkSession", url: str, words: list[str]) -> None:
     assert main([*words, "--service", url]) == 3

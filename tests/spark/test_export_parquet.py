@@ -115,7 +115,7 @@ def test_values_are_decoded_and_one_that_cant_be_is_named(
         (turn, 2.5) for turn in range(10)
     ]
     before = sorted(path.name for path in out.iterdir())
-    log.append(b'{"order":"twelve"}')
+    log.append(b'{"order":10,"amount":1.5} {"order":11')
     code, report = export("decoded", *words)
     assert (code, report["verdict"]) == (2, 2)
     assert "the value at position 10" in report["reason"]

@@ -365,6 +365,17 @@ def test_long_values_are_shortened(spark: Any) -> None:
     assert found["short"].samples[0].value == '"' + "x" * 118 + "…"
 
 
+BEYOND = (
+    "(select count(*) from text.`/etc/hostname`) > 0",
+    "exists(select 1 from text.`/etc/hostname` where value like 'a%')",
+    "id in (table text.`/etc/hostname`)",
+    "reflect('java.lang.System', 'exit', 0) is null",
+    "java_method('java.lang.System', 'getenv', 'HOME') like '/%'",
+    "rand() < 2",
+)
+"""Conditions that read files, run what they like, or hold today and not tomorrow."""
+
+
 @pytest.mark.parametrize(
     ("expectation", "words"),
     [
@@ -382,6 +393,8 @@ def test_long_values_are_shortened(spark: Any) -> None:
         ("expect: expression, expression: price +", "understand"),
         ("expect: expression, expression: price + 1", "not true or false"),
         ("expect: expression, expression: pric > 1", "pric"),
+        *((f'expect: expression, expression: "{each}"', "the record only") for each in BEYOND),
+        ("expect: references, columns: [id], where: rand() < 2", "the record only"),
         ("expect: schema, columns: {id: string}", "string is expected"),
         ("expect: schema, columns: {id: strin}", "DDL"),
         ("expect: freshness, within: 1h, column: id", "needs a timestamp"),
@@ -413,6 +426,27 @@ def test_a_schema_that_cant_be_is_refused(spark: Any, ddl: str, words: str) -> N
     wanted = suite("- {name: n, expect: row_count, min: 0}", f'{{format: json, schema: "{ddl}"}}')
     with pytest.raises(BadRequest, match=words):
         judged(spark, wanted, [])
+
+
+def test_a_value_that_strains_a_parser_misses_and_stops_nothing(spark: Any) -> None:
+    """Who appends one record mustn't decide that a fork can't be judged."""
+    odd: list[Given] = [
+        b'{"id":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+        b'{"id":' + b"9" * 100_000 + b"}",
+        b'{"price":1e' + b"9" * 1_000 + b"}",
+        b'{"exact":0.' + b"1" * 10_000 + b"}",
+        b'{"at":"' + b"9" * 10_000 + b'"}',
+        b'{"' + b"k" * 200_000 + b'":1}',
+        b'{"state":"\\ud800"}',
+        b'{"state":"\\u0000"}',
+        b"\x00" * 1_000,
+        b"{" * 200_000,
+    ]
+    wanted = suite("- {name: there, expect: not_null, column: id}")
+    found = judged(spark, wanted, [*odd, GOOD])
+    assert found.verdict is Status.FAILED, found.reason
+    assert by_name(found)[PARSED].judged == len(odd) + 1
 
 
 def test_an_aggregate_is_no_condition_of_a_record(spark: Any) -> None:

@@ -1,6 +1,7 @@
 """`python -m anabranch_spark.analytics supply orders--plan`."""
 
 import sys
+from math import isfinite
 from typing import Any
 
 import click
@@ -37,6 +38,9 @@ def command(question: str, log: str, **given: Any) -> Verdict:
 
     Exit code: 0 answered, 2 refused by --refuse, 3 it couldn't be answered.
     """
+    level = given["level"]
+    if level is not None and not isfinite(level):
+        raise click.UsageError(f"--level {level} is no number that anything can be compared with")
     report = _answered(question, log, **given)
     found = report.malformed or (report.findings is not None and report.findings.found)
     if given["refuse"] and report.verdict is Verdict.DONE and found:

@@ -11,6 +11,8 @@ from anabranch_spark.jobs.verdict import Verdict
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_FINITE_MAX = 1.7976931348623157e308
+
 
 class Report(msgspec.Struct):
     """The report of one run."""
@@ -30,18 +32,21 @@ class Report(msgspec.Struct):
 def events(records: "DataFrame", question: Question) -> "DataFrame":
     """Records with the question's columns, `position`, and whether the value is `malformed`.
 
-    A value that lacks a field is malformed too, and so is a record without a value: it would fall
-    out of every sum.
+    A value that lacks a field is malformed too, as is a number that is none, and a record without
+    a value: it would fall out of every sum.
     """
     from pyspark.sql import functions as sql
 
     value, wrong = parsed(schema_of(question.schema))
     read = records.select("position", value.alias("event"), wrong.alias("wrong"))
-    names = question.schema.split(", ")
-    fields = [sql.col(f"event.{name.split()[0]}") for name in names]
+    columns = [column.split() for column in question.schema.split(", ")]
+    fields = [sql.col(f"event.{name}") for name, _ in columns]
     lacks = sql.col("event").isNull()
-    for field in fields:
+    for field, (_, kind) in zip(fields, columns, strict=True):
         lacks = lacks | field.isNull()
+        if kind == "DOUBLE":
+            # JSON has no infinity, but 1e999 is read as one, and hides everything in a mean.
+            lacks = lacks | (sql.abs(field) > _FINITE_MAX)
     return read.select("position", (sql.col("wrong") | lacks).alias("malformed"), *fields)
 
 

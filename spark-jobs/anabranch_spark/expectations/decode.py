@@ -10,6 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from anabranch.errors import BadRequest
 from anabranch_spark.expectations.suite import Bytes, Json, Text, Value
+from anabranch_spark.jobs.values import STRICT
 
 PREFIX = "_anabranch_"
 OWN = PREFIX + "own"
@@ -22,12 +23,7 @@ KEYS = PREFIX + "keys"
 RECORD = "record"
 """A struct of all that a record has beside its value."""
 _TEXT, _OBJECT, _CORRUPT = PREFIX + "text", PREFIX + "object", PREFIX + "corrupt"
-_STRICT = {
-    "mode": "PERMISSIVE",
-    "columnNameOfCorruptRecord": _CORRUPT,
-    "allowSingleQuotes": "false",
-    "allowNonNumericNumbers": "false",
-}
+_STRICT = {**STRICT, "columnNameOfCorruptRecord": _CORRUPT}
 
 
 def decoded(frame: DataFrame, value: Value, *, own: Column) -> DataFrame:

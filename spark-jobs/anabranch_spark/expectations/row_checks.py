@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -126,13 +127,29 @@ def _condition(sql: str, frame: DataFrame) -> Column:
     """BadRequest unless it is one condition on these columns."""
     try:
         condition = F.expr(sql)
-        kind = frame.select(condition).schema.fields[0].dataType
+        selected = frame.select(condition)
+        kind = selected.schema.fields[0].dataType
+        beyond = _looks_beyond(selected)
     except PySparkException as error:
         reason = " ".join(str(error).split("==")[0].split(";")[0].split())
         raise BadRequest(f"understand {sql!r}", reason) from None
     if not isinstance(kind, BooleanType):
         raise BadRequest(f"understand {sql!r}", f"it is {kind.simpleString()}, not true or false")
+    if beyond:
+        reason = (
+            "it may look at the record only: not at tables and files, not at chance, not at Java"
+        )
+        raise BadRequest(f"judge by {sql!r}", reason)
     return condition
+
+
+def _looks_beyond(selected: DataFrame) -> bool:
+    """Whether a condition has a query in it, or a function of which Spark doesn't know that the
+    same values give the same result: `rand`, and `reflect`, which calls any method of Java's. One
+    that ended the JVM with 0 would look like a fork that passes.
+    """
+    plan: Any = cast("Any", selected)._jdf.queryExecution().analyzed()
+    return not plan.deterministic() or not plan.subqueriesAll().isEmpty()
 
 
 def where(frame: DataFrame, sql: str | None) -> DataFrame:

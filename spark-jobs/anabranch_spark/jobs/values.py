@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 UNDECODABLE = "isn't JSON of the schema"
 _BAD_VALUE = re.compile(rf"the value at position \d+ {re.escape(UNDECODABLE)}")
 _CORRUPT = "_anabranch_corrupt"
+STRICT = {"mode": "PERMISSIVE", "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+"""JSON as its standard has it: Spark's parser takes more."""
 
 
 class Parsed(NamedTuple):
@@ -42,15 +44,22 @@ def schema_of(ddl: str) -> "StructType":
 
 
 def parsed(schema: "StructType") -> Parsed:
-    """Read the column `value`, which is binary, by this schema."""
+    """Read the column `value`, which is binary, by this schema: exactly one JSON object, in UTF-8.
+
+    Spark's parser stops after the first value, and takes `{"a":1} {"a":2` for an object. So the
+    text is parsed as a part of an object and of an array: nothing but one value fits into both.
+    """
     from pyspark.sql import functions as sql
     from pyspark.sql.types import StringType, StructType
 
-    read = StructType([*schema.fields]).add(_CORRUPT, StringType())
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    found = sql.from_json(sql.col("value").cast("string"), read, options)
-    fits = found.isNotNull() & found[_CORRUPT].isNull()
-    struct = sql.struct(*(found[name].alias(name) for name in schema.names))
+    text = sql.col("value").cast("string")
+    read = StructType().add("v", schema).add(_CORRUPT, StringType())
+    options = {**STRICT, "columnNameOfCorruptRecord": _CORRUPT}
+    found = sql.from_json(sql.concat(sql.lit('{"v":'), text, sql.lit("}")), read, options)
+    once = sql.json_array_length(sql.concat(sql.lit("["), text, sql.lit("]"))) == 1
+    whole = found[_CORRUPT].isNull() & found["v"].isNotNull()
+    fits = sql.coalesce(sql.is_valid_utf8(text) & once & whole, sql.lit(False))
+    struct = sql.struct(*(found["v"][name].alias(name) for name in schema.names))
     return Parsed(sql.when(fits, struct), sql.col("value").isNotNull() & ~fits)
 
 
