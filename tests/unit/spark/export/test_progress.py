@@ -168,7 +168,7 @@ def test_another_export_that_publishes_at_the_same_moment_is_no_success(theirs: 
             self.files[file_name(theirs)] = b"theirs"
 
     files = Raced()
-    with pytest.raises(BadRequest, match="in common|another export"):
+    with pytest.raises(BadRequest, match=r"in common|another export"):
         publish(files, [("staged", Range(0, 10))], BEGINNING)
     assert MANIFEST not in files.files
 
