@@ -83,9 +83,9 @@ def test_a_mistake_in_the_arguments_says_nothing_of_the_data(words: list[str]) -
 def test_a_report_that_cant_be_written_is_no_verdict(
     orders: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    loop = tmp_path / "report.html"
+    loop = tmp_path / "termination-log"
     loop.symlink_to(loop)
-    assert main([orders, "--html", str(loop)]) == 3
+    assert main([orders, "--termination-log", str(loop)]) == 3
     assert "the report can't be written" in capsys.readouterr().err
 
 
