@@ -43,6 +43,8 @@ def saved_without_words(replica: Replica) -> bytes:
     for request, at, outcome in replica.requests.items():
         kept = Refused(outcome.code, "", {}) if isinstance(outcome, Refused) else outcome
         plain.requests.remember(request, at, kept)
+    for grave in plain.forest.graves.values():
+        grave.refusal = Refused(grave.refusal.code, "", {})
     return snapshot.save(plain)
 
 
