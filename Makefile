@@ -120,6 +120,10 @@ lock: $(VENV)/dev.stamp  ## resolve requirements/ anew from pyproject.toml; LOCK
 		--constraint requirements/spark.txt \
 		--constraint requirements/build.txt \
 		pyproject.toml --output-file requirements/dev.txt
+	@$(PIN) $(LOCK_ARGS) --no-deps --group spark-second \
+		--output-file requirements/spark-second.txt
+	@$(PIN) $(LOCK_ARGS) --no-deps --group spark-connect --constraint requirements/dev.txt \
+		--output-file requirements/spark-connect.txt
 
 map: $(VENV)/dev.stamp  ## print every module with its first sentence, room by room
 	@$(BIN)/python -m tests.tidy.map

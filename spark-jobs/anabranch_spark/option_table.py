@@ -107,7 +107,8 @@ READING = (
         "store",
         _BOTH,
         "`presigned`",
-        "How bytes are fetched. There is one way: with URLs that the service signs for each task.",
+        "How bytes are fetched. There is one way: with URLs that the service signs for each task. "
+        "`direct`, with the bucket's own keys, is refused.",
     ),
     Option(
         "pushdown",
@@ -139,6 +140,12 @@ READING = (
         _STREAM,
         "`15m`",
         "How long `minRecordsPerTrigger` holds records back. Units are `ms`, `s`, `m` and `h`.",
+    ),
+    Option(
+        "availableNow",
+        _STREAM,
+        "`false`",
+        "Read nothing that is settled after the query has started. `available_now` sets it.",
     ),
 )
 """In the order of the reference page."""

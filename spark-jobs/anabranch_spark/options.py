@@ -47,6 +47,7 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     records_min: int = 0
     delay: float = 900.0
     """Seconds."""
+    available_now: bool = False
 
 
 def read_options(given: Mapping[str, str], kind: Kind | None = None) -> ReadOptions:
@@ -78,6 +79,7 @@ def read_options(given: Mapping[str, str], kind: Kind | None = None) -> ReadOpti
         bytes_max=options.get("maxBytesPerTrigger", _size, None),
         records_min=options.get("minRecordsPerTrigger", lambda text: _count(text, least=0), 0),
         delay=options.get("maxTriggerDelay", _seconds, 900.0),
+        available_now=options.get("availableNow", _flag, False),
     )
     options.get("store", _store, None)
     _check_together(found)

@@ -16,6 +16,7 @@ import anabranch
 from anabranch.errors import Unavailable
 from anabranch_spark.companions.fetch import find, obstacle
 from anabranch_spark.export import delta, iceberg
+from anabranch_spark.jobs.session import REMOTE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,9 +81,12 @@ def companions(request: pytest.FixtureRequest) -> list[str]:
 def spark(
     tmp_path_factory: pytest.TempPathFactory, companions: list[str]
 ) -> "Iterator[SparkSession]":
-    """`local[2]`, with `anabranch` registered."""
+    """`local[2]`, with `anabranch` registered; or a session of the server that SPARK_REMOTE names."""
     if find_spec("pyspark") is None:
         pytest.skip("pyspark isn't installed: pip install anabranch[spark]")
+    if REMOTE in os.environ:
+        yield from _remote()
+        return
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("no Java on this machine: Spark needs 17 or 21")
     from anabranch_spark.jobs.session import session
@@ -103,6 +107,14 @@ def spark(
         },
     )
     found.sparkContext.setLogLevel("ERROR")
+    yield found
+    found.stop()
+
+
+def _remote() -> "Iterator[SparkSession]":
+    from anabranch_spark.jobs.session import session
+
+    found = session("tests")
     yield found
     found.stop()
 

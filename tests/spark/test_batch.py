@@ -11,6 +11,7 @@ from tests.integration.server_process import Process
 
 import anabranch
 from anabranch import Record
+from anabranch_spark.jobs.session import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +82,8 @@ def test_a_query_has_the_records_that_a_client_reads(
     log.append(b"inherited later")
     for each in (log, fork):
         frame = read(each.name, partitionBytes="64k")
-        assert frame.rdd.getNumPartitions() > 1
+        partitions = frame.selectExpr("spark_partition_id() as partition").distinct()
+        assert partitions.count() > 1
         assert as_queried(frame) == as_read(each)
         assert frame.count() == 5_001 + (each is fork)
 
@@ -183,6 +185,8 @@ def test_a_task_that_finds_damage_names_log_positions_and_object(
 def test_a_service_that_goes_away_fails_the_query(
     spark: "SparkSession", own_service: Callable[..., tuple[Process, str]]
 ) -> None:
+    if is_remote():
+        pytest.skip("over Spark Connect nobody can plan a query before it is run")
     process, url = own_service()
     with anabranch.connect(url) as service:
         service.create("orders").append_many([b"x"] * 10)

@@ -284,4 +284,4 @@ def test_the_page_on_writing_runs(
     assert first == b"3 apples"
     assert sorted(stream, key=int) == [b"%d" % number for number in range(len(stream))]
     assert len(stream) >= 10
-    assert spark.sparkContext.master == "local[2]"
+    assert spark.conf.get("spark.master") == "local[2]"

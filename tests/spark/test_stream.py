@@ -8,6 +8,7 @@ import pytest
 
 import anabranch
 from anabranch_spark import available_now
+from anabranch_spark.source.streams.available_now import limits_micro_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +69,62 @@ def test_available_now_reads_all_there_is_in_limited_micro_batches_over_restarts
     nothing = Sink(tmp_path / "checkpoint")
     available_now(stream(log.name, maxRecordsPerTrigger="100"), nothing)
     assert nothing.sizes == []
+
+
+def test_available_now_ends_where_the_reader_is_to_end(
+    stream: "Callable[..., DataStreamReader]", log: anabranch.Log, tmp_path: Path
+) -> None:
+    log.append_many([b"x"] * 30)
+    sink = Sink(tmp_path / "checkpoint")
+    available_now(stream(log.name, maxRecordsPerTrigger="10", to="25"), sink)
+    assert sink.sizes == [10, 10, 5]
+    available_now(stream(log.name, to="99"), sink)
+    assert sink.positions == [*range(30)]
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({"maxRecordsPerTrigger": "100"}, [100, 100, 100, 50]),
+        ({"maxBytesPerTrigger": "1"}, None),  # each slice by itself
+        ({"minRecordsPerTrigger": "1000"}, [350]),
+        ({"to": "120", "maxRecordsPerTrigger": "100"}, [100, 20]),
+    ],
+)
+def test_sparks_own_trigger_keeps_the_limits_and_reads_what_there_is(
+    spark: "SparkSession",
+    stream: "Callable[..., DataStreamReader]",
+    log: anabranch.Log,
+    tmp_path: Path,
+    options: dict[str, str],
+    sizes: list[int] | None,
+) -> None:
+    if not limits_micro_batches(spark.version):
+        pytest.skip(f"under this trigger Spark {spark.version} reads one limited micro-batch")
+    log.append_many([b"x"] * 350)
+    with log.plan_scan() as plan:
+        slices = [each.count for page in plan.pages() for each in page]
+    sink = Sink(tmp_path / "checkpoint")
+    query = sink(stream(log.name, **options).load()).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert sink.sizes == (sizes or slices)
+    latest = [progress.sources[0].latestOffset for progress in query.recentProgress]
+    assert '"position": 350' in str(latest[0]).replace("'", '"')
+
+
+def test_once_reads_everything_in_one_micro_batch(
+    spark: "SparkSession",
+    stream: "Callable[..., DataStreamReader]",
+    log: anabranch.Log,
+    tmp_path: Path,
+) -> None:
+    if not limits_micro_batches(spark.version):
+        pytest.skip(f"Spark {spark.version} doesn't tell a Python reader of this trigger")
+    log.append_many([b"x"] * 350)
+    sink = Sink(tmp_path / "checkpoint")
+    query = sink(stream(log.name, maxRecordsPerTrigger="100").load()).trigger(once=True).start()
+    query.awaitTermination()
+    assert sink.sizes == [350]
 
 
 def test_a_micro_batch_that_failed_comes_again_as_it_was(

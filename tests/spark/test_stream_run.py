@@ -155,6 +155,30 @@ def test_a_run_with_an_end_looks_it_up_once(url: str, run: Run, log: anabranch.L
     assert [end.position for end in ends] == [2, 4, 5, 5, 5]
 
 
+def test_a_run_of_what_there_is_now_ends_there_or_at_the_end_that_was_given(
+    url: str, run: Run, log: anabranch.Log
+) -> None:
+    fill(log, 5)
+    runs: list[tuple[Stream, int]] = []
+    for to, end in (({}, 5), ({"to": "3"}, 3), ({"to": "8"}, 5)):
+        by_option = run(availableNow="true", maxRecordsPerTrigger="2", **to)
+        by_option.latest()
+        by_trigger = run(maxRecordsPerTrigger="2", **to)
+        by_trigger.aim()
+        runs += [(by_option, end), (by_trigger, end)]
+    fill(log, 5)
+    for each, end in runs:
+        assert [at for batch in followed(url, each) for at in batch] == [*range(end)]
+
+
+def test_once_reads_everything_whatever_the_options_say(run: Run, log: anabranch.Log) -> None:
+    fill(log, 5)
+    limited = run(maxRecordsPerTrigger="2", maxBytesPerTrigger="1", minRecordsPerTrigger="2")
+    assert limited.latest().position == 1
+    assert limited.latest(whole=True).position == 5
+    assert run(minRecordsPerTrigger="99").latest(whole=True).position == 5
+
+
 def test_offsets_are_equal_while_nothing_is_read(run: Run, log: anabranch.Log) -> None:
     query = run()
     fill(log, 1)

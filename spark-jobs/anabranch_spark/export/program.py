@@ -12,7 +12,7 @@ from anabranch_spark.export import delta, iceberg
 from anabranch_spark.export.report import Report
 from anabranch_spark.export.request import Form, Request
 from anabranch_spark.export.run import Say, export
-from anabranch_spark.jobs.session import is_running, is_submitted, job_session
+from anabranch_spark.jobs.session import is_remote, is_running, is_submitted, job_session
 from anabranch_spark.service import connect
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _session(
     name = f"anabranch export {request.log} to {request.form}"
     extensions = {Form.ICEBERG: iceberg.SETTINGS, Form.DELTA: delta.SETTINGS}.get(request.form, {})
     wanted = {**extensions, **settings}
-    if is_running() or is_submitted():
+    if is_running() or is_submitted() or is_remote():
         # It has the jars that it will ever have.
         return job_session(name, master=master, settings=wanted)
     groups = {Form.ICEBERG: ["iceberg"], Form.DELTA: ["delta"]}.get(request.form, [])

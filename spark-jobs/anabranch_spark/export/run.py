@@ -16,6 +16,7 @@ from anabranch_spark.export.progress import Manifest
 from anabranch_spark.export.ranges import Range, by_bytes, by_records
 from anabranch_spark.export.report import Report, Written
 from anabranch_spark.export.request import Form, Request
+from anabranch_spark.jobs.session import refuse_remote
 from anabranch_spark.jobs.values import undecodable
 from anabranch_spark.jobs.verdict import Verdict
 from anabranch_spark.spark_failures import SPARK_FAILURES, cause
@@ -43,6 +44,7 @@ def export(spark: "SparkSession", service: anabranch.Service, request: Request, 
     """Export what is missing. The report says how it ended; errors are in it."""
     report = Report(request.log, str(request.form), request.target)
     try:
+        refuse_remote("export a log", "it commits files and tables through the session's JVM")
         _export(spark, service, request, report, say)
     except AnabranchError as error:
         report.reason = error.message

@@ -18,6 +18,11 @@ _GATEWAY = "PYSPARK_GATEWAY_PORT"
 
 _PAGES = "DataFrameQueryContextLogger"
 _DESCRIPTION = "spark.job.description"
+REMOTE = "SPARK_REMOTE"
+"""The URL of a Spark Connect server, as pyspark takes it."""
+
+_OF_A_SESSION = "spark.sql."
+"""Other settings are a Connect server's own."""
 
 _SETTINGS = {
     # With the default, Python workers of a busy machine failed to sign in.
@@ -42,6 +47,13 @@ def is_running() -> bool:
     return SparkSession.getActiveSession() is not None
 
 
+def is_remote() -> bool:
+    """Spark runs in a server, and this process reaches it by Spark Connect."""
+    from pyspark.sql import utils
+
+    return REMOTE in os.environ or utils.is_remote()
+
+
 def session(
     name: str,
     *,
@@ -52,13 +64,18 @@ def session(
     """The session that runs already, or a new one; `anabranch` is registered in it.
 
     Without a `master`, `spark-submit` says it, by its arguments or its configuration; a program
-    that was started by itself runs on this machine. BadRequest if there is no Java for Spark.
+    that was started by itself runs on this machine. Where SPARK_REMOTE names a Connect server, the
+    session is that server's. BadRequest if there is no Java for Spark.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from anabranch_spark import register
 
+    if is_remote():
+        spark = _remote(name, master, jars, {**_SETTINGS, **(settings or {})})
+        register(spark)
+        return spark
     # What the JVM starts to plan and to read; its own choice is the system's Python, where this
     # package isn't.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -123,3 +140,27 @@ def described(spark: "SparkSession", what: str) -> Generator[None]:
         yield
     finally:
         context.setLocalProperty(_DESCRIPTION, before)
+def refuse_remote(what: str, why: str) -> None:
+    """BadRequest if Spark is reached by Spark Connect, where there is no JVM to speak to."""
+    if is_remote():
+        raise BadRequest(
+            f"{what} over Spark Connect",
+            f"{why}: run it with spark-submit, or without SPARK_REMOTE",
+        )
+
+
+def _remote(
+    name: str, master: str | None, jars: Sequence[str], settings: Mapping[str, str]
+) -> "SparkSession":
+    """A session of a Connect server, which has its master, jars and Python by itself."""
+    from pyspark.sql import SparkSession
+
+    if master is not None or jars:
+        what = f"Spark's master {master}" if master is not None else "jars of a session"
+        reason = "Spark runs in a Connect server (SPARK_REMOTE), which has its own: leave them out"
+        raise BadRequest(what, reason)
+    builder = SparkSession.builder.appName(name)
+    for key, value in settings.items():
+        if key.startswith(_OF_A_SESSION):
+            builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -32,8 +32,10 @@ def available_now(
 
     if isinstance(reader, DataFrame):
         raise BadRequest("available_now", "it takes the reader before its load(), and loads itself")
-    # The reader looks `to` up once, and never passes it.
-    writer = write(reader.option("to", "latest").load())
+    frame = reader.option("availableNow", "true").load()
+    writer = write(frame)
+    # Over Spark Connect the server's version counts.
+    limited = limits_micro_batches(frame.sparkSession.version)
     if not hasattr(writer, "trigger"):
         stop = getattr(writer, "stop", None)
         if stop is not None:
@@ -41,17 +43,16 @@ def available_now(
         raise BadRequest("available_now", "`write` returns a writer, and doesn't start it")
     for _ in range(STARTS_MAX - 1):
         try:
-            return _ended(writer)
+            return _ended(writer, limited=limited)
         except StreamingQueryException as error:
             if NO_PYTHON not in str(error):
                 raise
-    return _ended(writer)
+    return _ended(writer, limited=limited)
 
 
-def _ended(writer: "DataStreamWriter") -> "StreamingQuery":
-    import pyspark
-
-    if limits_micro_batches(pyspark.__version__):
+def _ended(writer: "DataStreamWriter", *, limited: bool) -> "StreamingQuery":
+    """The query, when it has ended. `limited`: Spark's own trigger keeps a reader's limits."""
+    if limited:
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
         return query

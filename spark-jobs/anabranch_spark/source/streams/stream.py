@@ -22,6 +22,8 @@ from anabranch_spark.source.streams.offsets import Offset
 IDLE_S = 0.1
 """While there is nothing to read, the service is asked no more often than this."""
 
+_ALL = Admission()
+
 
 class _MicroBatch(NamedTuple):
     """A range of positions with its plan, and the slices that hold it."""
@@ -43,6 +45,7 @@ class Stream:
             records_min=options.records_min,
             delay=options.delay,
         )
+        self._aims = options.available_now
         self._service: anabranch.Service | None = None
         self._opened: anabranch.Log | None = None
         self._stands: Offset | None = None
@@ -71,8 +74,9 @@ class Stream:
         self._stands = Offset(log.id, now.generation, start)
         return self._stands
 
-    def latest(self, start: Offset | None = None) -> Offset:
+    def latest(self, start: Offset | None = None, *, whole: bool = False) -> Offset:
         """Where the next micro-batch ends; where the last one did if there is nothing to read yet.
+        `whole`: it has everything that there is, whatever the options say.
 
         Promoted, Squashed or OutOfRange end the query: the log is no longer what it was.
         """
@@ -83,25 +87,27 @@ class Stream:
         log = self._log()
         now = log.describe()
         first = self._kept(stands.position, now.start, now.settled)
-        if self._target is None and self._options.end is not None:
-            self._target = resolve(log, self._options.end, earliest=now.start, latest=now.settled)
-        end = self._admission.end(
+        if self._target is None:
+            self._target = self._end_of_run(now.start, now.settled)
+        admission = _ALL if whole else self._admission
+        end = admission.end(
             stands=first,
             settled=now.settled,
             target=self._target,
             waited=time.monotonic() - self._began,
         )
-        if end > first and self._admission.bytes_max is not None:
-            end = self._measure(first, end, self._admission.bytes_max)
+        if end > first and admission.bytes_max is not None:
+            end = self._measure(first, end, admission.bytes_max)
         if end <= stands.position:
             self._looked = time.monotonic()
             return stands
         return Offset(log.id, now.generation, end)
 
     def aim(self) -> None:
-        """End where the log is settled now, unless an end was given."""
-        if self._options.end is None:
-            self._target = self._log().describe().settled
+        """End where the log is settled now, or at the end that was given if that comes first."""
+        self._aims = True
+        now = self._log().describe()
+        self._target = self._end_of_run(now.start, now.settled)
 
     def settled(self) -> Offset:
         """As far as the log could be read now."""
@@ -151,6 +157,13 @@ class Stream:
         if self._opened is None:
             self._opened = self._connected().log(self._options.logs[0], engine="bolt")
         return self._opened
+
+    def _end_of_run(self, start: int, settled: int) -> int | None:
+        """The position that this run never passes; None if it has no end."""
+        if self._options.end is None:
+            return settled if self._aims else None
+        end = resolve(self._log(), self._options.end, earliest=start, latest=settled)
+        return min(end, settled) if self._aims else end
 
     def _stand_at(self, offset: Offset) -> None:
         if self._stands is None:

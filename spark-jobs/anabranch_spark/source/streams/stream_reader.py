@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 
     class _AvailableNow:
         pass
+
+    limits: Any
 else:
     try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as _AvailableNow
+        from pyspark.sql.streaming import datasource as limits
+
+        _AvailableNow = limits.SupportsTriggerAvailableNow
     except ImportError:  # before 4.2
+        limits = None
 
         class _AvailableNow:
             pass
@@ -43,10 +48,25 @@ class StreamReader(_AvailableNow, DataSourceStreamReader):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, int]:
-        """Spark 4.1 passes nothing. What 4.2 passes as `limit` only repeats the options."""
-        del limit
+        """Spark 4.1 passes nothing. As `limit` 4.2 passes what `getDefaultReadLimit` said, or, under
+        `trigger(once=True)`, that everything is to be read whatever the options say.
+        """
         known = None if start is None else from_json(start)
-        return as_json(self._stream().latest(known))
+        whole = limits is not None and isinstance(limit, limits.ReadAllAvailable)
+        return as_json(self._stream().latest(known, whole=whole))
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """For Spark 4.2, which takes one kind of limit, and of its own kinds only. The stream keeps
+        to all that the options say as long as Spark gives it back.
+        """
+        options = self._options
+        if options.records_max is not None:
+            return limits.ReadMaxRows(options.records_max)
+        if options.bytes_max is not None:
+            return limits.ReadMaxBytes(options.bytes_max)
+        if options.records_min:
+            return limits.ReadMinRows(options.records_min)
+        return limits.ReadAllAvailable()
 
     @plain
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802

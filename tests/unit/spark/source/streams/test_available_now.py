@@ -15,7 +15,8 @@ from anabranch_spark.source.streams.available_now import (
 
 
 @pytest.mark.parametrize(
-    ("version", "limits"), [("4.1.3", False), ("4.2.0", True), ("4.10.0", True), ("5.0.0", True)]
+    ("version", "limits"),
+    [("4.1.3", False), ("4.2.0", True), ("4.10.0", True), ("5.0.0", True), ("4.2.1-rc1", True)],
 )
 def test_readers_limit_micro_batches_from_4_2_on(version: str, limits: bool) -> None:
     assert limits_micro_batches(version) == limits
