@@ -79,8 +79,8 @@ ERWIN = (
 )
 """Of `benchmarks.erwin`: figures of its paper, each on processes of a log."""
 
-SPARK = ("spark-read", "spark-kafka", "spark-plan", "spark-backfill")
-"""Modules of `benchmarks.spark`; each starts a Spark session, or plans a scan for one."""
+SPARK = ("spark-read", "spark-kafka", "spark-plan", "spark-backfill", "spark-gate")
+"""Modules of `benchmarks.spark`; each starts a Spark session or job, or plans a scan for one."""
 
 ALL = (*NAMES, *CLUSTER, *OPERATOR, *BELFAST, *ERWIN, *SPARK)
 

@@ -11,8 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from anabranch_spark.jobs.session import session
 from benchmarks.report import SCRATCH
-
-_TICKS = os.sysconf("SC_CLK_TCK")
+from benchmarks.spark.processes import cpu_s
 
 
 class Cost(NamedTuple):
@@ -57,27 +56,6 @@ def touched(frame: DataFrame) -> int:
 
 
 def cost(work: Callable[[], object]) -> Cost:
-    began, busy = time.perf_counter(), _tree_cpu_s(os.getpid())
+    began, busy = time.perf_counter(), cpu_s(os.getpid())
     work()
-    return Cost(time.perf_counter() - began, _tree_cpu_s(os.getpid()) - busy)
-
-
-def _tree_cpu_s(root: int) -> float:
-    """Processor time of all descendants, those included that have ended and were reaped."""
-    children: dict[int, list[int]] = {}
-    ticks: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            text = path.read_text(encoding="ascii", errors="replace")
-        except OSError:
-            continue  # it ended just now
-        fields = text.rpartition(")")[2].split()
-        pid = int(path.parent.name)
-        children.setdefault(int(fields[1]), []).append(pid)
-        ticks[pid] = sum(map(int, fields[11:15]))
-    total, waiting = 0, [*children.get(root, ())]
-    while waiting:
-        pid = waiting.pop()
-        total += ticks[pid]
-        waiting += children.get(pid, ())
-    return total / _TICKS
+    return Cost(time.perf_counter() - began, cpu_s(os.getpid()) - busy)

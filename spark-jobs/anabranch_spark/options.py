@@ -59,7 +59,8 @@ def read_options(given: Mapping[str, str], kind: Kind | None = None) -> ReadOpti
     if logs is None:
         raise BadRequest("option log", "it says which log to read, and is missing")
     if kind == "stream" and len(logs) > 1:
-        raise BadRequest("option log", "a stream reads one log: unite a stream for each log")
+        reason = f"a stream reads one log, and {len(logs)} are named: union() a stream for each"
+        raise BadRequest("option log", reason)
     columns = available(several=len(logs) > 1)
     start = options.get("from", _bound, None)
     found = ReadOptions(
@@ -196,6 +197,7 @@ def _is(text: str, word: str, other: str) -> bool:
 
 def _store(text: str) -> None:
     if text == "direct":
-        raise ValueError("this version fetches with signed URLs only: leave the option out")
+        reason = "it would take the bucket's keys, which read every log"
+        raise ValueError(f"{reason}: tasks fetch with signed URLs only, so leave the option out")
     if text != "presigned":
         raise ValueError("it must be presigned")

@@ -81,7 +81,7 @@ def companions(request: pytest.FixtureRequest) -> list[str]:
 def spark(
     tmp_path_factory: pytest.TempPathFactory, companions: list[str]
 ) -> "Iterator[SparkSession]":
-    """`local[2]`, with `anabranch` registered; or a session of the server that SPARK_REMOTE names."""
+    """`local[2]`, with `anabranch` registered; or what SPARK_REMOTE names."""
     if find_spec("pyspark") is None:
         pytest.skip("pyspark isn't installed: pip install anabranch[spark]")
     if REMOTE in os.environ:

@@ -14,6 +14,8 @@ from time import monotonic
 from anabranch.apps.processes.ports import HOST, free_ports
 
 CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+PROGRAM = "spark-internal"
+"""It is in Spark's own jars."""
 START_S = 300.0
 LOOK_S = 0.1
 SETTINGS = {
@@ -41,8 +43,7 @@ def running(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     home = _home(environment)
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
-            [str(home / "bin/spark-submit"), "--master=local[2]", *words, "--class", CLASS]
-            + ["spark-internal"],
+            [home / "bin/spark-submit", "--master=local[2]", *words, "--class", CLASS, PROGRAM],
             env={**environment, "SPARK_HOME": str(home)},
             cwd=folder,
             stdout=log,

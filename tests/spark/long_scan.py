@@ -66,7 +66,7 @@ class Tally(msgspec.Struct):
 
 
 class Run:
-    """Three scans at a time: of a log that is compacted, of one that is trimmed, and of a fork of it
+    """Three scans at a time: of a log that is compacted, of one that is trimmed, and of a fork
     that is squashed.
     """
 
@@ -95,7 +95,7 @@ class Run:
                 self._over.set()
             load.result()
         self.tally.seconds = monotonic() - self._began
-        for (part, *_) in scans:
+        for part, *_ in scans:
             self._service.scan_plan(part.plan).end()
         self._wait(lambda: self._service.survey().garbage_objects == 0)
         self.tally.gone = len(named - self._stored())

@@ -48,8 +48,8 @@ class StreamReader(_AvailableNow, DataSourceStreamReader):
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: object = None
     ) -> dict[str, int]:
-        """Spark 4.1 passes nothing. As `limit` 4.2 passes what `getDefaultReadLimit` said, or, under
-        `trigger(once=True)`, that everything is to be read whatever the options say.
+        """Spark 4.1 passes nothing. As `limit` 4.2 passes what `getDefaultReadLimit` said, or
+        under `trigger(once=True)` that everything is to be read, whatever the options say.
         """
         known = None if start is None else from_json(start)
         whole = limits is not None and isinstance(limit, limits.ReadAllAvailable)

@@ -30,8 +30,14 @@ class Query:
         self.starts, self.isActive = 0, True
 
     def option(self, name: str, value: str) -> "Query":
-        assert (name, value) == ("to", "latest")
+        assert (name, value) == ("availableNow", "true")
         return self
+
+    @property
+    def sparkSession(self) -> "Query":  # noqa: N802
+        return self
+
+    version = "4.1.3"
 
     def load(self) -> "Query":
         return self
