@@ -40,7 +40,7 @@ def running(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     words = [f"--conf={key}={value}" for key, value in settings.items()]
-    home = _home(environment)
+    home = _home(folder, environment)
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(
             [home / "bin/spark-submit", "--master=local[2]", *words, "--class", CLASS, PROGRAM],
@@ -58,13 +58,21 @@ def running(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
         process.wait()
 
 
-def _home(environment: Mapping[str, str]) -> Path:
-    """The folder of the pyspark that a process of this environment imports."""
+def _home(folder: Path, environment: Mapping[str, str]) -> Path:
+    """Spark's own folder, of the pyspark that a process of this environment imports.
+
+    Without `python`, from whose zip every Python worker would compile pyspark anew: Spark gives a
+    stream's worker ten seconds to start, and no setting changes that.
+    """
     ask = "import pyspark; print(pyspark.__path__[0])"
     found = subprocess.run(
         [sys.executable, "-c", ask], env=environment, check=True, capture_output=True, text=True
     )
-    return Path(found.stdout.strip())
+    home = folder / "home"
+    home.mkdir()
+    for each in ("bin", "jars"):
+        (home / each).symlink_to(Path(found.stdout.strip()) / each)
+    return home
 
 
 def _wait(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
