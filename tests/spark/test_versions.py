@@ -23,11 +23,17 @@ EVERYWHERE = (
     "test_batch.py",
     "test_gate.py",
     "test_diff.py",
-    "test_analytics.py::test_the_job_answers_with_numbers_and_exit_codes",
+    "test_analytics.py",
+    "test_audit.py::test_the_job_audits_on_spark_and_its_exit_code_is_the_verdict",
 )
-IN_THIS_PROCESS = ("test_stream.py", "test_sink.py", "test_stream_run.py")
-"""Their functions are meant to run in the process of the test, or stop its streams."""
-CONNECTED = ("test_connected.py",)
+IN_THIS_PROCESS = ("test_stream.py", "test_sink.py", "test_page.py")
+"""Their functions are meant to run in the process of the test."""
+CONNECTED = (
+    "test_connected.py",
+    "test_sink.py::test_a_run_that_is_repeated_appends_once",
+    "test_sink.py::test_what_can_not_be_written_is_refused_by_name",
+    "test_sink.py::test_a_stream_appends_each_batch_once_under_its_querys_id",
+)
 
 
 @pytest.fixture(autouse=True)
