@@ -140,6 +140,8 @@ def described(spark: "SparkSession", what: str) -> Generator[None]:
         yield
     finally:
         context.setLocalProperty(_DESCRIPTION, before)
+
+
 def refuse_remote(what: str, why: str) -> None:
     """BadRequest if Spark is reached by Spark Connect, where there is no JVM to speak to."""
     if is_remote():
