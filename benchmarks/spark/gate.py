@@ -18,7 +18,7 @@ from benchmarks.report import SCRATCH, Chart, Found, Line, row
 from benchmarks.server import Server, running
 from benchmarks.size import Size
 from benchmarks.spark import session
-from benchmarks.spark.processes import Peaks, cpu_s, watched
+from benchmarks.spark.processes import Peaks, watched
 from benchmarks.spark.read import scan
 from benchmarks.spark.records import Shape, fill
 
@@ -47,6 +47,7 @@ class Judged(NamedTuple):
 
     clock_s: float
     cpu_s: float
+    """Of the JVM and its Python workers."""
     worker_mb: float
 
 
@@ -88,24 +89,19 @@ def run(size: Size) -> Found:
 
 def _judged(server: Server, fork: str, expectations: Path) -> Judged:
     command = [sys.executable, "-m", "anabranch_spark.gate", str(expectations), "--log", fork]
-    began, busy = time.perf_counter(), _spent()
-    with watched(os.getpid()) as peaks:
-        done = subprocess.run(
-            [*command, "--service", server.url, "--master", "local[2]"],
-            env={**os.environ, "SPARK_LOCAL_DIRS": str(SCRATCH / "spark")},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-    if done.returncode:
-        raise AssertionError(done.stderr[-2_000:])
-    return Judged(time.perf_counter() - began, _spent() - busy, peaks.largest_mb)
-
-
-def _spent() -> float:
-    """Processor time of all children, ended ones included. The server is one; it does little."""
-    times = os.times()
-    return cpu_s(os.getpid()) + times.children_user + times.children_system
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [*command, "--service", server.url, "--master", "local[2]"],
+        env={**os.environ, "SPARK_LOCAL_DIRS": str(SCRATCH / "spark")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with watched(process.pid) as peaks:
+        _, said = process.communicate()
+    if process.returncode:
+        raise AssertionError(said[-2_000:])
+    return Judged(time.perf_counter() - began, peaks.cpu_s, peaks.largest_mb)
 
 
 def _memory_of_scans(server: Server, size: Size) -> dict[str, float]:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _LOOK_S = 0.1
@@ -13,14 +14,28 @@ _WORKERS = (b"pyspark.daemon", b"pyspark.worker", b"pyspark/daemon.py", b"pyspar
 
 def cpu_s(root: int) -> float:
     """Processor time of all descendants, those included that have ended and were reaped."""
-    return sum(ticks for ticks in _descendants(root).values()) / _TICKS
+    return sum(each.with_reaped for each in _descendants(root).values()) / _TICKS
+
+
+class _Ticks(NamedTuple):
+    own: int
+    with_reaped: int
+    """Those of its children included that have ended."""
 
 
 class Peaks:
-    """The most memory that each Python worker had, by process id."""
+    """The most memory that each Python worker had, and what all descendants took of the processor,
+    by process id. Nobody waits for the JVM of a job, so that the system forgets what it took.
+    """
 
     def __init__(self) -> None:
         self._of: dict[int, int] = {}
+        self._ticks: dict[int, int] = {}
+
+    @property
+    def cpu_s(self) -> float:
+        """Of descendants, as far as they were seen."""
+        return sum(self._ticks.values()) / _TICKS
 
     @property
     def largest_mb(self) -> float:
@@ -32,7 +47,8 @@ class Peaks:
 
     def look(self, root: int) -> None:
         """At those among the descendants of a process that are there now."""
-        for pid in _descendants(root):
+        for pid, ticks in _descendants(root).items():
+            self._ticks[pid] = ticks.own
             peak = _peak_kb(pid)
             if peak is not None:
                 self._of[pid] = peak
@@ -56,10 +72,10 @@ def watched(root: int) -> Generator[Peaks]:
         thread.join()
 
 
-def _descendants(root: int) -> dict[int, int]:
-    """Ticks of the processor that each process below this one, and its reaped children, took."""
+def _descendants(root: int) -> dict[int, _Ticks]:
+    """Every process below this one."""
     children: dict[int, list[int]] = {}
-    ticks: dict[int, int] = {}
+    ticks: dict[int, _Ticks] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = path.read_text(encoding="ascii", errors="replace")
@@ -68,8 +84,9 @@ def _descendants(root: int) -> dict[int, int]:
         fields = text.rpartition(")")[2].split()
         pid = int(path.parent.name)
         children.setdefault(int(fields[1]), []).append(pid)
-        ticks[pid] = sum(map(int, fields[11:15]))
-    found: dict[int, int] = {}
+        user, system, *reaped = map(int, fields[11:15])
+        ticks[pid] = _Ticks(user + system, user + system + sum(reaped))
+    found: dict[int, _Ticks] = {}
     waiting = [*children.get(root, ())]
     while waiting:
         pid = waiting.pop()
