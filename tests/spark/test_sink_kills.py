@@ -1,4 +1,7 @@
-"""Streams into a log whose drivers and Python workers are killed, 200 times in all."""
+"""Streams into a log whose drivers and Python workers are killed, 40 times in all.
+
+Campaigns of hundreds of kills are run by hand: `python -m tests.spark.sink_campaign`.
+"""
 
 import os
 import shutil
@@ -9,7 +12,7 @@ import pytest
 from tests.integration.cli_server import Server
 from tests.spark.sink_campaign import Campaign
 
-KILLS, FILES, WITHIN_S = 50, 120, 1_800.0
+KILLS, FILES, WITHIN_S = 10, 40, 900.0
 
 
 @pytest.mark.nightly

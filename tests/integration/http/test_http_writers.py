@@ -183,7 +183,9 @@ def test_a_marked_append_that_is_not_answered_may_have_been_done_and_is_to_be_re
     embedded.create("orders")
     monkeypatch.setattr(embedded.embedded.host.storing, "_put", lambda *_: None)
     path, body = "/v1/logs/orders/records", {"records": [{"value": "a"}]}
-    late = embedded.client.post(path, json=body, params=MARK, headers={"Deadline-Ms": "50"}).json()
+    late = embedded.client.post(
+        path, json=body, params=MARK, headers={"Deadline-Ms": "2000"}
+    ).json()
     assert (late["code"], late["advice"]) == ("deadline-exceeded", "retry")
     assert "may or may not have happened: repeat it" in late["detail"]
 
