@@ -16,7 +16,7 @@ from time import monotonic
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tests.spark.sink_history import OneProcess, one_process
+from tests.spark.killed_services import Service, one_process
 
 import anabranch
 from anabranch.errors import AnabranchError, ForkMoved, OutcomeUnknown, Promoted, Squashed
@@ -104,7 +104,7 @@ def _read(plan: anabranch.ScanPlan, origin: int | None = None) -> list[Own]:
 class Round:
     """One fork, from its creation to its promotion."""
 
-    def __init__(self, service: OneProcess, number: int, seed: int, tally: Tally) -> None:
+    def __init__(self, service: Service, number: int, seed: int, tally: Tally) -> None:
         self._service, self._number, self._tally = service, number, tally
         self._chance = random.Random(seed)
 
@@ -152,7 +152,7 @@ class Round:
                 fork.promote(expect_own=len(own))
             except ForkMoved as moved:
                 self._tally.moved += 1
-                if moved.facts["found"] <= len(own):
+                if int(moved.facts["found"] or 0) <= len(own):
                     raise  # it only grows
                 if waiting and self._chance.random() < 0.3:
                     waiting.pop().end()
@@ -180,7 +180,7 @@ class Round:
         self._tally.compared += len(there)
 
 
-def play(service: OneProcess, rounds: int, seed: int) -> Tally:
+def play(service: Service, rounds: int, seed: int) -> Tally:
     tally = Tally()
     for number in range(rounds):
         Round(service, number, seed * 1_000 + number, tally).play()

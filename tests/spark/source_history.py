@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
 from threading import Event
+from time import monotonic
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark.cloudpickle import dumps
@@ -34,8 +36,15 @@ from anabranch.errors import AnabranchError, AppendBlocked, ForkBlocked, TooMany
 from anabranch_spark.source.datasource import AnabranchDataSource
 
 SCHEMA = StructType([StructField("position", LongType()), StructField("value", BinaryType())])
-LIMITS = {"COMPACT_AGE_MS": "0", "COMPACT_EXTENTS_MIN": "4", "GRACE_MS": "0"}
+LIMITS = {
+    "COMPACT_AGE_MS": "0",
+    "COMPACT_EXTENTS_MIN": "4",
+    "GRACE_MS": "0",
+    "GC_INTERVAL_MS": "20",
+}
 PATIENCE_S = 60.0
+LEASE_S = 60
+"""Of most scans."""
 Found = list[tuple[int, bytes]]
 
 
@@ -57,18 +66,15 @@ class Tally:
 def eager_service() -> Iterator[str]:
     """One that compacts and deletes at once."""
     environment = {f"ANABRANCH_{name}": value for name, value in LIMITS.items()}
-    environment["ANABRANCH_GC_INTERVAL_MS"] = "20"
-    os.environ.update(environment)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         data.mkdir()
-        process = Process(data)
+        with patch.dict(os.environ, environment):
+            process = Process(data)
         try:
             yield f"anabranch://127.0.0.1:{process.port}"
         finally:
             process.end(SIGKILL)
-            for name in environment:
-                del os.environ[name]
 
 
 def source(url: str, log: str, **options: str) -> AnabranchDataSource:
@@ -100,7 +106,7 @@ class Stream:
     options: dict[str, str]
     chance: random.Random
     tally: Tally
-    reader: Any = None
+    reader: Any = field(default=None)
     last: Any = None
     """The offset up to which all is read."""
     before: Any = None
@@ -123,7 +129,8 @@ class Stream:
         """A micro-batch, if there is anything to read: how many records."""
         if self.reader is None or self.chance.random() < 0.15:
             self.start()
-        end = _json(self.reader.latestOffset())
+        reader: Any = self.reader
+        end = _json(reader.latestOffset())
         settled = service.log(self.log, engine="bolt").describe().settled
         assert end["position"] <= settled, f"{end} passes what is settled, {settled}"
         assert end["position"] >= self.last["position"], f"{end} is behind {self.last}"
@@ -138,7 +145,7 @@ class Stream:
         self._limits(found)
         self.read.update(found)
         if self.before is not None and self.chance.random() < 0.8:
-            self.reader.commit(self.before)
+            reader.commit(self.before)
         self.before = self.last = end
         self.tally.micro_batches += 1
         return len(found)
@@ -317,7 +324,7 @@ class World:
     def scan(self) -> None:
         if len(self.scans) < 4:
             name = self.chance.choice([*self.logs])
-            lease = self.chance.choice(("60s", "60s", "1s"))
+            lease = self.chance.choice((f"{LEASE_S}s", f"{LEASE_S}s", "1s"))
             options = {"planLease": lease, "partitionBytes": self.chance.choice(("1", "1k", "1m"))}
             log = self.logs[name]
             before = log.describe()
@@ -327,7 +334,8 @@ class World:
                 partitions = [*reader.partitions()]
             except TooMany:
                 return
-            self.scans.append(Scan(name, before.start, expected, reader, partitions))
+            kept = monotonic() + (LEASE_S / 2 if lease != "1s" else 0)
+            self.scans.append(Scan(name, before.start, expected, reader, partitions, kept))
 
     def finish_scan(self) -> None:
         """Long after it was planned."""
@@ -340,6 +348,10 @@ class World:
         try:
             found = sorted(rows_of(scan.reader, scan.partitions))
         except AnabranchError as end:
+            # What was planned stays there for as long as its plan lives, whatever becomes of the
+            # log.
+            if monotonic() < scan.kept:
+                raise
             self.tally.ends[f"scan {end.code}"] += 1
             if end.code in ("promoted", "squashed"):
                 assert scan.log not in self.logs
@@ -354,6 +366,8 @@ class World:
 
     def end_plans(self) -> None:
         """As if they had lapsed, or were too old."""
+        for scan in self.scans:
+            scan.kept = 0.0
         for plan in self.service.plans().plans:
             if self.chance.random() < 0.5:
                 with suppress(AnabranchError):
@@ -370,6 +384,8 @@ class Scan:
     expected: Found
     reader: Any
     partitions: list[Any]
+    kept: float
+    """Its plan lives until then at least."""
 
 
 def play(steps: int, seed: int, each: int = 300) -> Tally:

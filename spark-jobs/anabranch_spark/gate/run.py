@@ -38,8 +38,8 @@ class Gate:
             return unjudged(self._task, cause(error), attempt=attempt)
 
     def promote(self, own_records: int) -> None:
-        """Promote the fork that was judged last. Another fork that has got its name since is another
-        one, also if it has as many records.
+        """Promote the fork that was judged last, and no other one that has got its name since: that
+        may have as many records.
         """
         assert self._judged is not None, "nothing was judged"
         self._judged.promote(expect_own=own_records)
