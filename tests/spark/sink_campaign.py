@@ -255,7 +255,7 @@ class Campaign:
         heard = driver.hear()
         while heard != _ENDED:
             self.tally.failures += heard == "failed"
-            patience -= heard.startswith("batch")
+            patience -= heard != "ready"
             if heard != "ready" and not self._enough():
                 Event().wait(self._chance.uniform(0, 0.8))
                 if patience <= 0 and self._chance.random() < 0.4:
@@ -263,7 +263,9 @@ class Campaign:
                     self.tally.drivers += 1
                     return False
                 self.tally.workers += driver.kill_worker(self._chance)
-            heard = self._kill_until_heard(driver, 0 if heard == "ready" else KILLS_A_BATCH)
+            # A query that has failed gets farther now, or it would come to no batch.
+            kills = KILLS_A_BATCH if heard.startswith("batch") else 0
+            heard = self._kill_until_heard(driver, kills)
         return True
 
     def _kill_until_heard(self, driver: Driver, kills: int) -> str:
