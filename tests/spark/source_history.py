@@ -147,7 +147,7 @@ class Stream:
             again = self._range(self.last, end)
             kept = found[len(found) - len(again) :] if self._may_lose else found
             assert again == kept, "a repeated micro-batch has other records"
-        self._limits(found)
+        self._limits(found, service)
         self.read.update(found)
         if self.before is not None and self.chance.random() < 0.8:
             reader = self.reader
@@ -171,9 +171,16 @@ class Stream:
     def _may_lose(self) -> bool:
         return self.options.get("onDataLoss") == "ignore"
 
-    def _limits(self, found: Found) -> None:
-        limit = self.options.get("maxRecordsPerTrigger")
-        assert limit is None or len(found) <= int(limit), f"{len(found)} records, {limit} allowed"
+    def _limits(self, found: Found, service: anabranch.Service) -> None:
+        records = self.options.get("maxRecordsPerTrigger")
+        assert records is None or len(found) <= int(records), f"{len(found)}, {records} allowed"
+        size = self.options.get("maxBytesPerTrigger")
+        if size is not None and found:
+            log = service.log(self.log, engine="bolt")
+            with log.plan_scan(found[0][0], found[-1][0] + 1) as plan:
+                lengths = [each.length for page in plan.pages() for each in page]
+            # Compaction since then may have made one slice of several, and never the reverse.
+            assert len(lengths) == 1 or sum(lengths) <= int(size), f"{lengths}, {size} allowed"
 
 
 def _json(offset: Any) -> Any:
