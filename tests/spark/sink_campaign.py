@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 LINES = 60
 SILENCE_S = 600.0
 """A driver that says nothing for so long hangs."""
+KILLS_A_BATCH = 3
+"""More than Spark tries a task would make every batch fail."""
 _EPOCH_MS = 1_700_000_000_000
 _ENDED = "ended"
 
@@ -119,9 +121,9 @@ class Driver:
         for thread in self._threads:
             thread.start()
 
-    def hear(self) -> str:
-        """The next line, or that it has ended."""
-        return self._said.get(timeout=SILENCE_S)
+    def hear(self, seconds: float = SILENCE_S) -> str:
+        """The next line, or that it has ended; queue.Empty if neither comes in time."""
+        return self._said.get(timeout=seconds)
 
     def kill(self) -> None:
         """The program and its JVM; Python workers outlive them for a moment."""
@@ -253,7 +255,7 @@ class Campaign:
         heard = driver.hear()
         while heard != _ENDED:
             self.tally.failures += heard == "failed"
-            patience -= heard.startswith("batch")
+            patience -= heard != "ready"
             if heard != "ready" and not self._enough():
                 Event().wait(self._chance.uniform(0, 0.8))
                 if patience <= 0 and self._chance.random() < 0.4:
@@ -261,8 +263,19 @@ class Campaign:
                     self.tally.drivers += 1
                     return False
                 self.tally.workers += driver.kill_worker(self._chance)
-            heard = driver.hear()
+            # A query that has failed gets farther now, or it would come to no batch.
+            kills = KILLS_A_BATCH if heard.startswith("batch") else 0
+            heard = self._kill_until_heard(driver, kills)
         return True
+
+    def _kill_until_heard(self, driver: Driver, kills: int) -> str:
+        """The driver's next word. A batch takes seconds, so several workers are killed in it."""
+        while kills > 0 and not self._enough():
+            with suppress(queue.Empty):
+                return driver.hear(self._chance.uniform(0.1, 2.0))
+            kills -= 1
+            self.tally.workers += driver.kill_worker(self._chance)
+        return driver.hear()
 
 
 def main(mode: str, kills: str, seed: str, files: str, seconds: str) -> None:

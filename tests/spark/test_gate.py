@@ -12,7 +12,7 @@ import pytest
 from tests.integration.server_process import Process, running
 
 import anabranch
-from anabranch.errors import Promoted
+from anabranch.errors import Promoted, Squashed
 from anabranch_spark.expectations import Report, Status, Suite, parsed
 from anabranch_spark.gate.__main__ import main
 from anabranch_spark.gate.rounds import rounds
@@ -152,6 +152,23 @@ def test_a_fork_that_moved_after_it_was_judged_is_judged_again(
         assert fork.describe().own_records == 4
     else:
         assert (report.promoted, report.own_records, asked) == (True, 4, [3, 4])
+
+
+def test_a_fork_that_got_the_name_of_the_one_that_was_judged_is_not_promoted(
+    service: anabranch.Service, gate: Callable[..., Any]
+) -> None:
+    """It has as many records, so only its id tells it from the other."""
+    parent, fork = forked(service)
+    judging = gate(fork)
+    report = judging.judge(1)
+    assert (report.verdict, report.own_records) == (Status.PASSED, 3)
+    fork.squash()
+    another = parent.cfork("try", promotable=True)
+    another.append_many([order(70, price=-1)] * 3)
+    with pytest.raises(Squashed):
+        judging.promote(report.own_records)
+    assert parent.describe().own_records == 2
+    assert another.describe().own_records == 3
 
 
 def test_records_of_forks_that_were_promoted_into_it_are_its_own(

@@ -263,10 +263,12 @@ def test_a_service_that_goes_away_fails_the_task_and_is_named(own_service: Start
 
 @pytest.fixture
 def compacting(own_service: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
-    """A service that copies small extents together, and deletes garbage, as soon as it may."""
+    """A service that copies 31 small extents together, and deletes garbage, as soon as it may: so
+    30 lie in objects of their own until there are more.
+    """
     for name, value in {
         "COMPACT_AGE_MS": "0",
-        "COMPACT_EXTENTS_MIN": "2",
+        "COMPACT_EXTENTS_MIN": "31",
         "GRACE_MS": "0",
         "GC_INTERVAL_MS": "20",
     }.items():
@@ -298,6 +300,7 @@ def test_objects_that_go_under_a_task_with_their_plan_are_planned_anew_from_ther
     log = service.create("orders")
     fill(log, 30)
     (part,) = compacting.plan("orders")
+    assert len(part.slices) == 30, "most aren't fetched ahead"
     stretches = Scan(service, part, Wanted(), ask_broker=False).stretches()
     found = next(stretches)
     fill(log, 30, 30)

@@ -28,6 +28,7 @@ class Gate:
     ) -> None:
         self._service, self._reader = service, reader
         self._task, self._suite, self._says = task, suite, says
+        self._judged: anabranch.Log | None = None
 
     def judge(self, attempt: int) -> Report:
         """Never raises what a service or Spark may raise: then the verdict is unknown."""
@@ -37,14 +38,18 @@ class Gate:
             return unjudged(self._task, cause(error), attempt=attempt)
 
     def promote(self, own_records: int) -> None:
-        self._log().promote(expect_own=own_records)
+        """Promote the fork that was judged last, and no other one that has got its name since: that
+        may have as many records.
+        """
+        assert self._judged is not None, "nothing was judged"
+        self._judged.promote(expect_own=own_records)
 
     def _log(self) -> anabranch.Log:
         return self._service.log(self._task.log, engine="bolt")
 
     def _judge(self, attempt: int) -> Report:
         """The fork is counted before it is read: what is appended later is in no report."""
-        log = self._log()
+        self._judged = log = self._log()
         before = found(log)
         if (reason := objection(self._task, before)) is not None:
             return unjudged(self._task, reason, attempt=attempt, known=before)
