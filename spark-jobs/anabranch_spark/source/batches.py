@@ -35,7 +35,7 @@ class Batch(NamedTuple):
     """For messages."""
 
     @property
-    def count(self) -> int:
+    def rows(self) -> int:
         """Number of records that are meant."""
         return self.high - self.low
 

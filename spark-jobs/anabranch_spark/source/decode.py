@@ -133,7 +133,7 @@ def _stretch(span: Span, group: list[Batch], wanted: Wanted, columns: Decoder) -
         first,
         span.origin,
         span.origin_first + first - span.first,
-        sum(batch.count for batch in group),
+        sum(batch.rows for batch in group),
         sum(batch.size for batch in group),
         *made,
     )

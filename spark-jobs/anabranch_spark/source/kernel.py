@@ -14,6 +14,10 @@ _NUMBER_BYTES_MAX = 9
 """Of a varint: the plain decoder takes those that need all 64 bits."""
 _DELTA_MAX = 1 << 61
 
+FIELDS = 6
+"""Numbers that are kept of each record, in rows of these names. Lengths are negative for null."""
+KEY_STARTS, KEY_LENGTHS, VALUE_STARTS, VALUE_LENGTHS, HEADER_STARTS, HEADER_COUNTS = range(FIELDS)
+
 
 def _compiled(function: Any) -> Any:
     """The function, compiled when it is first called."""
@@ -66,64 +70,69 @@ def _behind_headers(content: Any, at: int, end: int, count: int) -> int:
 
 @_compiled
 def walk(
-    content: Any, at: int, count: int, low: int, high: int, stamp: int, headers_max: int,
-    key_starts: Any, key_lengths: Any, value_starts: Any, value_lengths: Any,
-    header_starts: Any, header_counts: Any, stamps: Any, row: int,
-) -> int:  # fmt: skip
-    """Find the fields of records `low` to `high` of all `count`, which start at `at` and fill the
-    content. Give the row behind the last: -1 if a record isn't usual.
+    content: Any,
+    at: int,
+    count: int,
+    meant: tuple[int, int],
+    stamp: int,
+    fields: Any,
+    stamps: Any,
+    row: int,
+) -> tuple[int, int]:
+    """Find the fields of those records that are meant, of all `count`, which start at `at` and
+    fill the content. Give the row behind the last, and the number of all headers: -1 if a record
+    isn't usual.
     """
     size, headers = len(content), 0
     for nth in range(count):
         length, at = _number(content, at, size)
         if at < 0 or length <= 0 or length > size - at:
-            return -1
+            return -1, 0
         end = at + length
         # The attributes of a record mean nothing yet.
         if content[at] >= 0x80:
-            return -1
+            return -1, 0
         delta, at = _number(content, at + 1, end)
         if at < 0 or delta > _DELTA_MAX or delta < -_DELTA_MAX:
-            return -1
+            return -1, 0
         _, at = _number(content, at, end)
         if at < 0:
-            return -1
-        key_length, key_start = _number(content, at, end)
-        if key_start < 0 or key_length > end - key_start:
-            return -1
-        value_length, value_start = _number(content, key_start + max(key_length, 0), end)
-        if value_start < 0 or value_length > end - value_start:
-            return -1
-        headed, first = _number(content, value_start + max(value_length, 0), end)
+            return -1, 0
+        key_length, key = _number(content, at, end)
+        if key < 0 or key_length > end - key:
+            return -1, 0
+        value_length, value = _number(content, key + max(key_length, 0), end)
+        if value < 0 or value_length > end - value:
+            return -1, 0
+        headed, first = _number(content, value + max(value_length, 0), end)
+        if first < 0 or headed < 0 or headed > end - first:
+            return -1, 0
         headers += headed
-        if first < 0 or headed < 0 or headers > headers_max:
-            return -1
         at = _behind_headers(content, first, end, headed) if headed else first
         if at != end:
-            return -1
-        if low <= nth < high:
-            key_starts[row], key_lengths[row] = key_start, max(key_length, -1)
-            value_starts[row], value_lengths[row] = value_start, max(value_length, -1)
-            header_starts[row], header_counts[row] = first, headed
+            return -1, 0
+        if meant[0] <= nth < meant[1]:
+            fields[KEY_STARTS, row], fields[KEY_LENGTHS, row] = key, max(key_length, -1)
+            fields[VALUE_STARTS, row], fields[VALUE_LENGTHS, row] = value, max(value_length, -1)
+            fields[HEADER_STARTS, row], fields[HEADER_COUNTS, row] = first, headed
             stamps[row] = stamp + delta
             row += 1
-    return row if at == size else -1
+    return (row, headers) if at == size else (-1, 0)
 
 
 @_compiled
-def place_headers(
-    content: Any, starts: Any, counts: Any,
-    name_starts: Any, name_lengths: Any, value_starts: Any, value_lengths: Any, row: int,
-) -> int:  # fmt: skip
-    """Find names and values of headers that were walked; give the row behind the last."""
+def place_headers(content: Any, starts: Any, counts: Any, fields: Any, row: int) -> int:
+    """Find names and values of headers that were walked; give the row behind the last. Names stand
+    where keys of records do.
+    """
     size = len(content)
     for nth in range(len(starts)):
         at = np.int64(starts[nth])
         for _ in range(counts[nth]):
             length, at = _number(content, at, size)
-            name_starts[row], name_lengths[row] = at, length
+            fields[KEY_STARTS, row], fields[KEY_LENGTHS, row] = at, length
             length, at = _number(content, at + length, size)
-            value_starts[row], value_lengths[row] = at, max(length, -1)
+            fields[VALUE_STARTS, row], fields[VALUE_LENGTHS, row] = at, max(length, -1)
             at += max(length, 0)
             row += 1
     return row
@@ -131,10 +140,10 @@ def place_headers(
 
 @_compiled
 def gather(
-    content: Any, starts: Any, lengths: Any, low: int, high: int, out: Any, at: int, offsets: Any
+    content: Any, starts: Any, lengths: Any, rows: tuple[int, int], out: Any, at: int, offsets: Any
 ) -> int:
     """Copy the fields of these rows one after the other, from `at` on, and give where they end."""
-    for row in range(low, high):
+    for row in range(rows[0], rows[1]):
         length = lengths[row]
         if length > 0:
             # Unsigned, or each byte would be asked whether it is counted from the end.

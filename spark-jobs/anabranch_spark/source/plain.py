@@ -28,7 +28,7 @@ def columns(batches: Sequence[Batch], wanted: Wanted) -> Columns:
         try:
             lists.add(batch)
         except TooManyHeaders as error:
-            after = batch.first + batch.count
+            after = batch.first + batch.rows
             raise BatchUnreadable(batch.log, batch.first, after, error.message) from None
     return lists.columns()
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from anabranch import Codec, PlannedSlice, Record
 from anabranch.errors import BatchUnreadable, CorruptBatch, UnsupportedBatch
-from anabranch_spark.source import plain
 from anabranch_spark.source.arrow import pa
 from anabranch_spark.source.batches import Wanted
 from anabranch_spark.source.decode import Span, Stretch, decode
@@ -32,20 +31,17 @@ def span(of: PlannedSlice) -> Span:
 
 def rows(stretches: list[Stretch]) -> list[tuple[object, ...]]:
     """Position, origin, position there, key, value, time and headers of each record."""
-    return [
-        (
-            each.first + nth,
-            each.origin,
-            each.origin_first + nth,
-            each.keys[nth].as_py(),
-            each.values[nth].as_py(),
-            each.stamps[nth].as_py(),
-            tuple((header["name"], header["value"]) for header in each.headers[nth].as_py()),
-        )
-        for each in stretches
-        if each.keys is not None
-        for nth in range(each.count)
-    ]
+    found: list[tuple[object, ...]] = []
+    for each in stretches:
+        columns = [each.keys, each.values, each.stamps, each.headers]
+        keys, values, stamps, headers = [
+            column.to_pylist() for column in columns if column is not None
+        ]
+        for nth in range(each.count):
+            pairs = tuple((header["name"], header["value"]) for header in headers[nth])
+            place = (each.first + nth, each.origin, each.origin_first + nth)
+            found.append((*place, keys[nth], values[nth], stamps[nth], pairs))
+    return found
 
 
 @given(given_batches=batches, codec=st.sampled_from(Codec), data=st.data())
