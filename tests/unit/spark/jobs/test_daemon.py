@@ -1,15 +1,14 @@
-"""The daemon of workers imports the pyspark that is installed."""
+"""The daemon of workers imports what is installed."""
 
-from anabranch_spark.jobs.daemon import without_zip
-
-ZIP = "/env/pyspark/python/lib/pyspark.zip"
+from anabranch_spark.jobs.daemon import without_archives
 
 
-def test_the_zip_of_the_installed_package_is_left_out() -> None:
-    path = ["", ZIP, "/env/pyspark/python/lib/py4j-src.zip", "/env", "/jobs/pyspark.zip"]
-    assert without_zip(path, "/env/pyspark") == [path[0], *path[2:]]
+def test_archives_of_the_installed_package_are_left_out() -> None:
+    archives = ["/env/pyspark/python/lib/pyspark.zip", "/env/pyspark/jars/spark-core.jar"]
+    others = ["", "/env", "/env/pyspark-extras", "/jobs/pyspark.zip"]
+    assert without_archives([*archives, *others], "/env/pyspark") == others
 
 
-def test_any_other_zip_stays() -> None:
-    assert without_zip([ZIP, "/env"], "/other/pyspark") == [ZIP, "/env"]
-    assert without_zip([ZIP], None) == [ZIP]
+def test_archives_of_another_package_stay() -> None:
+    path = ["/env/pyspark/python/lib/pyspark.zip", "/env"]
+    assert without_archives(path, "/other/pyspark") == path
