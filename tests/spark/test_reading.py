@@ -23,7 +23,7 @@ from anabranch.errors import (
     Unavailable,
 )
 from anabranch_spark.options import read_options
-from anabranch_spark.source.batches import Wanted
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.fetch import Fetcher, UrlRefused
 from anabranch_spark.source.parts import Part
 from anabranch_spark.source.planning import planned

@@ -12,7 +12,7 @@ from anabranch.apps.processes.binaries import ETCD, VERSITYGW
 from anabranch.apps.processes.cluster import LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch_spark.options import read_options
-from anabranch_spark.source.batches import Wanted
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.fetch import AHEAD_MAX
 from anabranch_spark.source.planning import planned
 from anabranch_spark.source.reading import Scan, read_part

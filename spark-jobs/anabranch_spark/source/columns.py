@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 
 from anabranch_spark.source.arrow import HEADER, Array, DataType, RecordBatch, Schema, pa, pc
-from anabranch_spark.source.batches import Wanted
 from anabranch_spark.source.decode import Stretch
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.schema import LOG_COLUMN
 
 ROWS_MAX = 10_000

@@ -15,9 +15,9 @@ import msgspec
 from anabranch.core.records.batch import split, unpack, verify
 from anabranch.core.records.record import BATCH_RECORDS_CEILING, UNPACKED_BYTES_CEILING
 from anabranch.errors import BatchTooLarge, BatchUnreadable, CorruptBatch
-from anabranch_spark.source import plain
 from anabranch_spark.source.arrow import Array
-from anabranch_spark.source.batches import Batch, Buffer, Columns, Decoder, Wanted
+from anabranch_spark.source.decoders import plain
+from anabranch_spark.source.decoders.batches import Batch, Buffer, Columns, Decoder, Wanted
 
 GROUP_BYTES = 4 << 20
 """Batches are decoded together until they have so many bytes: each group costs some calls."""
@@ -68,7 +68,7 @@ class Switch:
         if self._compiled is not None:
             return self._compiled(batches, wanted)
         if self._left_s <= 0:
-            from anabranch_spark.source import compiled
+            from anabranch_spark.source.decoders import compiled
 
             self._compiled = compiled.columns
             return self._compiled(batches, wanted)

@@ -23,10 +23,10 @@ from anabranch.errors import (
 )
 from anabranch_spark.service import connect
 from anabranch_spark.source.arrow import RecordBatch
-from anabranch_spark.source.batches import Wanted
 from anabranch_spark.source.columns import Rows
 from anabranch_spark.source.cuts import groups
 from anabranch_spark.source.decode import Span, Stretch, decode, decoder
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.fetch import Fetched, Fetcher, ObjectGone, UrlRefused
 from anabranch_spark.source.lease import Renewal
 from anabranch_spark.source.parts import Part

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from anabranch import Codec, PlannedSlice, Record
 from anabranch.errors import BatchUnreadable, CorruptBatch, UnsupportedBatch
 from anabranch_spark.source.arrow import pa
-from anabranch_spark.source.batches import Wanted
 from anabranch_spark.source.decode import Span, Stretch, decode
+from anabranch_spark.source.decoders.batches import Wanted
 
 octets = st.none() | st.binary(max_size=40)
 records = st.builds(

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from anabranch.core.records.batch import HEADER as BATCH_HEADER
 from anabranch.core.records.record import BATCH_HEADERS_CEILING
-from anabranch_spark.source import kernel, plain
 from anabranch_spark.source.arrow import HEADER, Array, pa
-from anabranch_spark.source.batches import Batch, Columns, Wanted
+from anabranch_spark.source.decoders import kernel, plain
+from anabranch_spark.source.decoders.batches import Batch, Columns, Wanted
 
 np: Any = import_module("numpy")
 

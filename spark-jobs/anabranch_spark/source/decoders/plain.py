@@ -10,7 +10,7 @@ from anabranch.core.records.record import BATCH_HEADERS_CEILING
 from anabranch.core.records.scan import HeaderBounds, portions
 from anabranch.errors import BatchUnreadable, CorruptBatch, TooManyHeaders
 from anabranch_spark.source.arrow import HEADER, Array, pa
-from anabranch_spark.source.batches import Batch, Columns, Wanted
+from anabranch_spark.source.decoders.batches import Batch, Columns, Wanted
 
 _Pairs = Sequence[tuple[str, bytes | None]]
 

@@ -11,13 +11,13 @@ from anabranch import Codec, PlannedSlice, Record
 from anabranch.core.records.checksum import crc32c
 from anabranch.errors import AnabranchError
 from anabranch_spark.source import decode as seam
-from anabranch_spark.source import plain
-from anabranch_spark.source.batches import Batch, Columns, Decoder, Wanted
 from anabranch_spark.source.decode import Span, Stretch, Switch, decode
+from anabranch_spark.source.decoders import plain
+from anabranch_spark.source.decoders.batches import Batch, Columns, Decoder, Wanted
 
 pytest.importorskip("numba", reason="the extra spark-fast isn't installed")
 
-from anabranch_spark.source import compiled
+from anabranch_spark.source.decoders import compiled
 
 Store = Callable[..., tuple[PlannedSlice, bytes]]
 
