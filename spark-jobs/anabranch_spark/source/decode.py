@@ -47,10 +47,10 @@ class Stretch(msgspec.Struct, frozen=True):
     count: int
     size: int
     """Bytes of all their batches, not compressed."""
-    keys: Array | None
-    values: Array | None
-    stamps: Array | None
-    headers: Array | None
+    keys: Array
+    values: Array
+    stamps: Array
+    headers: Array
 
 
 class Switch:

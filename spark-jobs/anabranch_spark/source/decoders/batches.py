@@ -48,11 +48,11 @@ class Batch(NamedTuple):
 class Columns(NamedTuple):
     """The records that are meant of some batches, in order. None: nobody wants the column."""
 
-    keys: Array | None
-    values: Array | None
-    stamps: Array | None
+    keys: Array
+    values: Array
+    stamps: Array
     """Milliseconds, as producers gave them."""
-    headers: Array | None
+    headers: Array
 
 
 Decoder = Callable[[Sequence[Batch], Wanted], Columns]
