@@ -114,8 +114,8 @@ lock: $(VENV)/dev.stamp  ## resolve requirements/ anew from pyproject.toml; LOCK
 		pyproject.toml --output-file requirements/operator.txt
 	@$(PIN) $(LOCK_ARGS) --extra spark --extra cluster --constraint requirements/cluster.txt \
 		pyproject.toml --output-file requirements/spark.txt
-	@$(PIN) $(LOCK_ARGS) --extra cluster --extra operator --extra plot --extra spark --extra dev \
-		--group build \
+	@$(PIN) $(LOCK_ARGS) --extra cluster --extra operator --extra plot --extra spark --extra spark-fast \
+		--extra dev --group build \
 		--constraint requirements/cluster.txt --constraint requirements/operator.txt \
 		--constraint requirements/spark.txt \
 		--constraint requirements/build.txt \

@@ -1,6 +1,8 @@
 """A backfill beside producers: what Spark's scan of a log costs those who append to it."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -24,12 +26,22 @@ APPENDS = 1_500
 PACE_S = 0.004
 METRIC = "anabranch_broker_bytes_read_total"
 
+# As Spark does, it keeps a core busy and reads memory; it asks nothing of the service or the disk.
+_BURNER = """
+import google_crc32c
+content = bytes(4 << 20)
+print(flush=True)
+while True:
+    google_crc32c.value(bytes(bytearray(content)))
+"""
+
 
 def run(size: Size) -> Found:
     shape = size.of(SHAPE, SHAPE.small())
     appends = size.of(APPENDS, 20)
     alone: list[float] = []
     beside: list[float] = []
+    burning: list[float] = []
     through: list[float] = []
     with running(http=True) as server, session.running() as spark:
         # The service has a core of its own, as it has machines of its own.
@@ -44,16 +56,32 @@ def run(size: Size) -> Found:
             with _scanning(spark, server, shape):
                 beside.append(_p99(server, appends))
             through.append(_read_bytes(server) - before)
+            with _burning():
+                burning.append(_p99(server, appends))
     rows = [
         row("data bytes that went through the broker", through, "bytes", at_most=0),
         versus("append, p99, while Spark reads the log", beside, "ms", "alone", alone, at_most=1.1),
+        versus(
+            "append, p99, while a process only burns Spark's core", burning, "ms", "alone", alone
+        ),
+        versus(
+            "append, p99, while Spark reads the log, over that",
+            beside,
+            "ms",
+            "burning the core",
+            burning,
+        ),
     ]
     lines = [
         Line("alone", list(enumerate(alone, 1))),
         Line("while Spark reads", list(enumerate(beside, 1))),
+        Line("while Spark's core burns", list(enumerate(burning, 1))),
     ]
     chart = Chart(title="Appends beside a backfill", x="round", y="p99, ms", lines=lines)
-    notes = ["The server runs on one core and Spark on the other; the disk is shared."]
+    notes = [
+        "The server runs on one core and Spark on the other; the disk is shared.",
+        "Who appends is the benchmark itself, on whichever core is free: on two cores none is.",
+    ]
     return Found(rows, [chart], notes)
 
 
@@ -73,6 +101,20 @@ def _scanning(spark: "session.SparkSession", server: Server, shape: Shape) -> Ge
     finally:
         enough.set()
         thread.join()
+
+
+@contextmanager
+def _burning() -> Generator[None]:
+    """Keep Spark's core busy until the block ends."""
+    command = [sys.executable, "-c", _BURNER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        pin(process.pid, 1)
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 def _p99(server: Server, appends: int) -> float:

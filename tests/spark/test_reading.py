@@ -23,7 +23,7 @@ from anabranch.errors import (
     Unavailable,
 )
 from anabranch_spark.options import read_options
-from anabranch_spark.source.decode import Wanted
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.fetch import Fetcher, UrlRefused
 from anabranch_spark.source.parts import Part
 from anabranch_spark.source.planning import planned
@@ -309,7 +309,9 @@ def test_objects_that_go_under_a_task_with_their_plan_are_planned_anew_from_ther
     _until(lambda: service.survey().garbage_objects == 0)
     for more in stretches:
         found += more
-    assert [value for each in found for value in each.values] == [b"%d" % n for n in range(30)]
+    assert [value for each in found for value in each.values.to_pylist()] == [
+        b"%d" % n for n in range(30)
+    ]
     said = capsys.readouterr().err
     assert said.count("planned-anew") == 1
     assert "from 0 on" not in said

@@ -12,7 +12,7 @@ from anabranch.apps.processes.binaries import ETCD, VERSITYGW
 from anabranch.apps.processes.cluster import LocalCluster
 from anabranch.apps.processes.layout import Shape, settle
 from anabranch_spark.options import read_options
-from anabranch_spark.source.decode import Wanted
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.fetch import AHEAD_MAX
 from anabranch_spark.source.planning import planned
 from anabranch_spark.source.reading import Scan, read_part
@@ -77,6 +77,6 @@ def test_urls_that_lapse_while_nobody_takes_rows_are_signed_again(
     Event().wait(2 * VALID_S)  # what has to pass is the store's own time
     for more in stretches:
         found += more
-    assert [value for each in found for value in each.values] == [
+    assert [value for each in found for value in each.values.to_pylist()] == [
         b"%d" % nth for nth in range(3 * AHEAD_MAX)
     ]

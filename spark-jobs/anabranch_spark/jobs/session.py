@@ -80,9 +80,15 @@ def session(
     # package isn't.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    if master is not None or not is_submitted():
-        builder = builder.master(master or "local[*]")
-    wanted = {**_SETTINGS, "spark.pyspark.python": sys.executable, **(settings or {})}
+    if master is None and not is_submitted():
+        master = "local[*]"
+    if master is not None:
+        builder = builder.master(master)
+    wanted = {**_SETTINGS, "spark.pyspark.python": sys.executable}
+    if master is not None and master.startswith("local"):
+        # All workers run in this environment, where this package is.
+        wanted["spark.python.daemon.module"] = "anabranch_spark.jobs.daemon"
+    wanted |= settings or {}
     if jars:
         wanted["spark.jars"] = ",".join(jars)
     for key, value in wanted.items():

@@ -10,3 +10,6 @@ Schema: TypeAlias = Any
 
 pa: Any = import_module("pyarrow")
 pc: Any = import_module("pyarrow.compute")
+
+HEADER: DataType = pa.struct([("name", pa.string()), ("value", pa.binary())])
+"""One header of a record."""

@@ -1,25 +1,27 @@
 """Decoded records become Arrow record batches of bounded rows and bytes."""
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, repeat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, repeat
 
-from anabranch_spark.source.arrow import Array, DataType, RecordBatch, Schema, pa, pc
-from anabranch_spark.source.decode import Pairs, Stretch, Wanted
+from anabranch_spark.source.arrow import HEADER, Array, DataType, RecordBatch, Schema, pa, pc
+from anabranch_spark.source.decode import Stretch
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.schema import LOG_COLUMN
 
 ROWS_MAX = 10_000
 """Of one record batch: more gains nothing, and costs memory on both sides."""
 BYTES_MAX = 8 << 20
 """Of one record batch, unless it is one record."""
+BYTES_ENOUGH = 2 << 20
+"""For a record batch: to wait for more would mean copying columns together."""
 
-_HEADER = pa.struct([("name", pa.string()), ("value", pa.binary())])
 TYPES: dict[str, DataType] = {
     LOG_COLUMN: pa.string(),
     "position": pa.int64(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "key": pa.binary(),
     "value": pa.binary(),
-    "headers": pa.list_(_HEADER),
+    "headers": pa.list_(HEADER),
     "origin": pa.int64(),
     "origin_position": pa.int64(),
 }
@@ -57,10 +59,7 @@ class Rows:
 
     def _clear(self) -> None:
         self._runs: list[Run] = []
-        self._keys: list[bytes | None] = []
-        self._values: list[bytes | None] = []
-        self._stamps: list[int] = []
-        self._headers: list[Pairs] = []
+        self._stretches: list[Stretch] = []
         self._count = self._size = 0
 
     def add(self, stretches: Sequence[Stretch]) -> Iterator[RecordBatch]:
@@ -70,13 +69,10 @@ class Rows:
                 self._runs[-1].count += each.count
             else:
                 self._runs.append(Run(each.first, each.origin, each.origin_first, each.count))
-            self._keys += each.keys
-            self._values += each.values
-            self._stamps += each.stamps
-            self._headers += each.headers
+            self._stretches.append(each)
             self._count += each.count
             self._size += each.size
-            if self._count >= ROWS_MAX or self._size >= BYTES_MAX:
+            if self._count >= ROWS_MAX or self._size >= BYTES_ENOUGH:
                 yield from self.rest()
 
     def rest(self) -> Iterator[RecordBatch]:
@@ -99,13 +95,13 @@ class Rows:
                     return pa.repeat(pa.scalar(self._runs[0].origin, pa.int64()), self._count)
                 return pa.array(chain.from_iterable(origins), pa.int64(), size=self._count)
             case "key":
-                return pa.array(self._keys, pa.binary())
+                return _joined(each.keys for each in self._stretches)
             case "value":
-                return pa.array(self._values, pa.binary())
+                return _joined(each.values for each in self._stretches)
             case "timestamp":
-                return _times(self._stamps)
+                return _times(_joined(each.stamps for each in self._stretches))
             case "headers":
-                return _lists(self._headers)
+                return _joined(each.headers for each in self._stretches)
             case _:
                 assert name == LOG_COLUMN, name
                 return pa.repeat(pa.scalar(self._log, pa.string()), self._count)
@@ -151,25 +147,18 @@ def _halves(batch: RecordBatch) -> Iterator[RecordBatch]:
     yield from _halves(batch.slice(middle))
 
 
-def _times(stamps: list[int]) -> Array:
+def _joined(arrays: Iterable[Array]) -> Array:
+    found = [*arrays]
+    return found[0] if len(found) == 1 else pa.concat_arrays(found)
+
+
+def _times(times: Array) -> Array:
     """Null where a record has no time, or one that Spark can't express."""
-    times = pa.array(stamps, pa.int64())
     bounds = pc.min_max(times).as_py()
     if bounds["min"] < 0 or bounds["max"] > _TIME_MS_MAX:
         known = pc.and_(pc.greater_equal(times, 0), pc.less_equal(times, _TIME_MS_MAX))
         times = pc.if_else(known, times, pa.scalar(None, pa.int64()))
     return pc.multiply(times, 1_000).cast(TYPES["timestamp"])
-
-
-def _lists(headers: list[Pairs]) -> Array:
-    offsets = [*accumulate(map(len, headers), initial=0)]
-    headed = [*chain.from_iterable(headers)] if offsets[-1] else []
-    names = [name for name, _ in headed]
-    values = [value for _, value in headed]
-    pairs = pa.StructArray.from_arrays(
-        [pa.array(names, pa.string()), pa.array(values, pa.binary())], fields=[*_HEADER]
-    )
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)
 
 
 _counted: list[Array] = [pa.array(range(ROWS_MAX), pa.int64())]

@@ -1,33 +1,28 @@
 """Bytes of a slice become columns: the one seam behind which batches are decoded.
 
-The project's codec decodes each stored batch at a bounded cost; checksums and counts are verified
-here, where bytes leave the store.
+Checksums and counts are verified here, where bytes leave the store, whichever decoder makes
+columns of what is verified.
 """
 
 from collections.abc import Sequence
-from operator import attrgetter
-from typing import NamedTuple
+from functools import cache
+from importlib.util import find_spec
+from math import inf
+from time import thread_time
 
 import msgspec
 
-from anabranch.core.records.batch import HEADER, Header, split, unpack, verify
-from anabranch.core.records.layout import Decoded, faults
-from anabranch.core.records.record import (
-    BATCH_HEADERS_CEILING,
-    BATCH_RECORDS_CEILING,
-    UNPACKED_BYTES_CEILING,
-)
-from anabranch.core.records.scan import HeaderBounds, portions
-from anabranch.errors import BatchTooLarge, BatchUnreadable, CorruptBatch, TooManyHeaders
+from anabranch.core.records.batch import split, unpack, verify
+from anabranch.core.records.record import BATCH_RECORDS_CEILING, UNPACKED_BYTES_CEILING
+from anabranch.errors import BatchTooLarge, BatchUnreadable, CorruptBatch
+from anabranch_spark.source.arrow import Array
+from anabranch_spark.source.decoders import plain
+from anabranch_spark.source.decoders.batches import Batch, Buffer, Columns, Decoder, Wanted
 
-Buffer = bytes | bytearray | memoryview
-Pairs = Sequence[tuple[str, bytes | None]]
-
-_BOUNDS = HeaderBounds(BATCH_HEADERS_CEILING, BATCH_HEADERS_CEILING)
-_keys = attrgetter("key")
-_values = attrgetter("value")
-_stamps = attrgetter("timestamp")
-_headers = attrgetter("headers")
+GROUP_BYTES = 4 << 20
+"""Batches are decoded together until they have so many bytes: each group costs some calls."""
+LOAD_S = 1.0
+"""What it takes of the processor to load the compiled decoder."""
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):
@@ -43,88 +38,102 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     origin_first: int
 
 
-class Wanted(NamedTuple):
-    """The contents that somebody will look at; the others aren't made."""
-
-    keys: bool = True
-    values: bool = True
-    stamps: bool = True
-    headers: bool = True
-
-
 class Stretch(msgspec.Struct, frozen=True):
-    """Records of one stored batch, column by column. A column that nobody wants is empty."""
+    """Records that follow each other, column by column. None: nobody wants the column."""
 
     first: int
     origin: int
     origin_first: int
     count: int
     size: int
-    """Bytes of the whole batch, not compressed."""
-    keys: list[bytes | None]
-    values: list[bytes | None]
-    stamps: list[int]
-    headers: list[Pairs]
+    """Bytes of all their batches, not compressed."""
+    keys: Array
+    values: Array
+    stamps: Array
+    headers: Array
 
 
-def decode(span: Span, content: Buffer, wanted: Wanted) -> list[Stretch]:
+class Switch:
+    """The decoder of a process: the plain one, until it has taken as long as it takes to load the
+    compiled one, where that is installed. So a short job never loads it, and a long one pays at
+    most twice what it had to.
+    """
+
+    def __init__(self) -> None:
+        self._compiled: Decoder | None = None
+        self._left_s = LOAD_S if find_spec("numba") else inf
+
+    def __call__(self, batches: Sequence[Batch], wanted: Wanted) -> Columns:
+        """A `Decoder`."""
+        if self._compiled is not None:
+            return self._compiled(batches, wanted)
+        if self._left_s <= 0:
+            from anabranch_spark.source.decoders import compiled
+
+            self._compiled = compiled.columns
+            return self._compiled(batches, wanted)
+        began = thread_time()
+        made = plain.columns(batches, wanted)
+        self._left_s -= thread_time() - began
+        return made
+
+
+@cache
+def decoder() -> Decoder:
+    """The one of this process: Spark gives a Python worker many tasks, one after the other."""
+    return Switch()
+
+
+def decode(
+    span: Span, content: Buffer, wanted: Wanted, columns: Decoder = plain.columns
+) -> list[Stretch]:
     """The records that are meant. CorruptBatch or UnsupportedBatch if the bytes aren't what was
     written, or hold fewer records; BatchUnreadable if to decode them would cost too much.
     """
     view = memoryview(content)
     where = f"at {span.origin_first} of log {span.origin}"
     found: list[Stretch] = []
-    passed, end = 0, span.skip + span.count
+    group: list[Batch] = []
+    passed, end, size = 0, span.skip + span.count, 0
     for offset, length, _ in split(view, where):
         # Batches of which nothing is meant are verified too: their counts place the others.
         batch = view[offset : offset + length]
         header = verify(batch, where)
         low, high = max(span.skip - passed, 0), min(end - passed, header.count)
         if low < high:
-            found.append(_stretch(span, batch, header, passed, low, high, wanted))
+            ahead = passed + low - span.skip
+            first, there = (
+                span.first + ahead,
+                f"at {span.origin_first + ahead} of log {span.origin}",
+            )
+            try:
+                if header.count > BATCH_RECORDS_CEILING:
+                    raise BatchTooLarge(header.count, BATCH_RECORDS_CEILING)
+                head, rest = unpack(batch, header, UNPACKED_BYTES_CEILING, there)
+            except BatchTooLarge as error:
+                after = first + high - low
+                raise BatchUnreadable(span.log, first, after, error.message) from None
+            group.append(Batch(span.log, first, low, high, header, head, rest, there))
+            size += group[-1].size
+            if size >= GROUP_BYTES:
+                found.append(_stretch(span, group, wanted, columns))
+                group, size = [], 0
         passed += header.count
+    if group:
+        found.append(_stretch(span, group, wanted, columns))
     if passed < end:
         raise CorruptBatch(f"{end} records were named and {passed} came", where)
     return found
 
 
-def _stretch(
-    span: Span, batch: memoryview, header: Header, passed: int, low: int, high: int, wanted: Wanted
-) -> Stretch:
-    ahead = passed + low - span.skip
-    first, origin_first = span.first + ahead, span.origin_first + ahead
-    where = f"at {origin_first} of log {span.origin}"
-    try:
-        if header.count > BATCH_RECORDS_CEILING:
-            raise BatchTooLarge(header.count, BATCH_RECORDS_CEILING)
-        size, records = _records(batch, header, where)
-    except (BatchTooLarge, TooManyHeaders) as error:
-        last = first + high - low
-        raise BatchUnreadable(span.log, first, last, error.message) from None
-    if high - low < len(records):
-        records = records[low:high]
+def _stretch(span: Span, group: list[Batch], wanted: Wanted, columns: Decoder) -> Stretch:
+    first = group[0].first
+    made = columns(group, wanted)
     return Stretch(
         first,
         span.origin,
-        origin_first,
-        high - low,
-        size,
-        [*map(_keys, records)] if wanted.keys else [],
-        [*map(_values, records)] if wanted.values else [],
-        [*map(_stamps, records)] if wanted.stamps else [],
-        [*map(_headers, records)] if wanted.headers else [],
+        span.origin_first + first - span.first,
+        sum(batch.rows for batch in group),
+        sum(batch.size for batch in group),
+        *made,
     )
-
-
-def _records(batch: memoryview, header: Header, where: str) -> tuple[int, list[Decoded]]:
-    """Bytes and records of a whole batch that was verified."""
-    head, rest = unpack(batch, header, UNPACKED_BYTES_CEILING, where)
-    records: list[Decoded] = []
-    try:
-        for portion in portions(head, rest, HEADER.size, header.count, _BOUNDS, where):
-            records += portion.records
-    except faults() as fault:
-        raise CorruptBatch(f"its records can't be read: {fault}", where) from fault
-    if len(records) != header.count:
-        raise CorruptBatch(f"it has {len(records)} records and counts {header.count}", where)
-    return len(head) + len(rest), records

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from anabranch.core.records.batch import split
 from anabranch.errors import CorruptBatch
-from anabranch_spark.source.decode import Buffer, Span
+from anabranch_spark.source.decode import Span
+from anabranch_spark.source.decoders.batches import Buffer
 
 PLAIN_BYTES_MAX = 1 << 20
 """Of batches that aren't compressed and make up one piece, unless it is one: records take some ten

@@ -25,7 +25,8 @@ from anabranch_spark.service import connect
 from anabranch_spark.source.arrow import RecordBatch
 from anabranch_spark.source.columns import Rows
 from anabranch_spark.source.cuts import groups
-from anabranch_spark.source.decode import Span, Stretch, Wanted, decode
+from anabranch_spark.source.decode import Span, Stretch, decode, decoder
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.fetch import Fetched, Fetcher, ObjectGone, UrlRefused
 from anabranch_spark.source.lease import Renewal
 from anabranch_spark.source.parts import Part
@@ -69,6 +70,7 @@ class Scan:
     ) -> None:
         self._service, self._part, self._wanted = service, part, wanted
         self._ask_broker = ask_broker
+        self._columns = decoder()
         self._next = part.start
         """Of what was read so far."""
         self._asked = 0
@@ -152,7 +154,7 @@ class Scan:
         )
         try:
             for piece, batches in pieces(span, content):
-                yield decode(piece, batches, self._wanted)
+                yield decode(piece, batches, self._wanted, self._columns)
                 self._next += piece.count
         except (CorruptBatch, UnsupportedBatch) as fault:
             reason = fault.message
@@ -180,7 +182,7 @@ class Scan:
                 span = Span(
                     part.log, batch.first, batch.count, run.skip, run.origin_log, run.origin_first
                 )
-                yield decode(span, batch.raw, self._wanted)
+                yield decode(span, batch.raw, self._wanted, self._columns)
                 self._next = batch.first + batch.count
         except BatchUnreadable:
             raise

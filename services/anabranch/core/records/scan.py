@@ -22,7 +22,9 @@ _HEADER_BYTES_MIN = 2
 _PIECE_BYTES = 64 * 1024
 """Small enough that its memory is used again for the next one."""
 _PORTION = 64
-"""Records decoded before any of them is let go."""
+"""Records decoded before any of them is let go. With thousands, Python's collector of cycles would
+look through all of them again and again.
+"""
 _VARINT_BYTES_MAX = 10
 _COUNT = struct.Struct(">i")
 
@@ -55,16 +57,22 @@ def portions(
     assert start >= 0
     room = len(head) + len(rest) - start
     if room <= _HEADER_BYTES_MIN * bounds.record:
-        yield Portion(room, [*parse(head, rest)])
+        for portion in _portioned(parse(head, rest)):
+            yield Portion(room, portion)
         return
     headers = 0
     for size, records in _pieces(head, rest, start, count, bounds, where):
-        # The compiled reader begins anew if it is asked again after its end.
-        left = chain(records)
-        while portion := [*islice(left, _PORTION)]:
+        for portion in _portioned(records):
             if any(map(_headers_of, portion)):
                 headers = _check([*map(len, map(_headers_of, portion))], headers, bounds)
             yield Portion(size, portion)
+
+
+def _portioned(records: Iterable[Decoded]) -> Iterator[list[Decoded]]:
+    # The compiled reader begins anew if it is asked again after its end.
+    left = chain(records)
+    while portion := [*islice(left, _PORTION)]:
+        yield portion
 
 
 def _pieces(

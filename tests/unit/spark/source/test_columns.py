@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch_spark.source import columns
+from anabranch_spark.source.arrow import HEADER
 from anabranch_spark.source.columns import BYTES_MAX, ROWS_MAX, Rows, wanted
 from anabranch_spark.source.decode import Stretch
 from anabranch_spark.source.schema import available
@@ -21,7 +22,18 @@ stretches = st.lists(
 def stretch(first: int, origin: int, origin_first: int, rows: list[tuple]) -> Stretch:
     keys, values, stamps, headers = (list(each) for each in zip(*rows, strict=True))
     size = 61 + sum(len(value or b"") for value in values)
-    return Stretch(first, origin, origin_first, len(rows), size, keys, values, stamps, headers)
+    pairs = [[{"name": name, "value": value} for name, value in each] for each in headers]
+    return Stretch(
+        first,
+        origin,
+        origin_first,
+        len(rows),
+        size,
+        pa.array(keys, pa.binary()),
+        pa.array(values, pa.binary()),
+        pa.array(stamps, pa.int64()),
+        pa.array(pairs, pa.list_(HEADER)),
+    )
 
 
 def collected(rows: Rows, given_stretches: list[Stretch]) -> list[pa.RecordBatch]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from anabranch import Codec, PlannedSlice, Record
 from anabranch.core.records.record import encode
 from anabranch.errors import BatchUnreadable, CorruptBatch, UnsupportedBatch
-from anabranch_spark.source.decode import Span, Stretch, Wanted, decode
+from anabranch_spark.source.decode import Span, Stretch, decode
+from anabranch_spark.source.decoders.batches import Wanted
 from anabranch_spark.source.pieces import PLAIN_BYTES_MAX, pieces
 
 MIB = 1 << 20
@@ -19,6 +20,15 @@ Store = Callable[..., tuple[PlannedSlice, bytes]]
 
 def in_pieces(span: Span, content: bytes) -> list[Stretch]:
     return [each for piece, part in pieces(span, content) for each in decode(piece, part, Wanted())]
+
+
+def rows(stretches: list[Stretch]) -> list[tuple[object, ...]]:
+    """Each record, however many of them a stretch has."""
+    return [
+        (each.first + nth, each.origin, each.origin_first + nth, value)
+        for each in stretches
+        for nth, value in enumerate(each.values.to_pylist())
+    ]
 
 
 batches = st.lists(
@@ -37,7 +47,7 @@ def test_pieces_mean_what_the_slice_means(
     skip = data.draw(st.integers(0, len(records) - 1))
     count = data.draw(st.integers(1, len(records) - skip))
     span = Span("orders", 100, count, skip, 3, 40 + skip)
-    assert in_pieces(span, content) == decode(span, content, Wanted())
+    assert rows(in_pieces(span, content)) == rows(decode(span, content, Wanted()))
 
 
 def test_batches_that_are_not_compressed_are_pieces_together(stored: Store) -> None:
@@ -87,14 +97,14 @@ def test_what_is_damaged_before_a_record_never_moves_it(
     right = {
         stretch.first + nth: value
         for stretch in decode(span, content, Wanted())
-        for nth, value in enumerate(stretch.values)
+        for nth, value in enumerate(stretch.values.to_pylist())
     }
     harmed = bytearray(content)
     harmed[at % len(content)] ^= 1 << bit
     try:
         for piece, part in pieces(span, harmed):
             for stretch in decode(piece, part, Wanted()):
-                for nth, value in enumerate(stretch.values):
+                for nth, value in enumerate(stretch.values.to_pylist()):
                     assert right[stretch.first + nth] == value
     except (CorruptBatch, UnsupportedBatch):
         """As it should be."""

@@ -1,0 +1,4 @@
+"""Decoders: verified batches become Arrow columns, by the project's codec or by compiled code.
+
+`decode.py` beside this room chooses one; nothing else imports them.
+"""
