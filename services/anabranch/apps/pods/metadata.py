@@ -42,7 +42,7 @@ class MemberGauges:
     __slots__ = ("brokers", "fit", "following", "index", "journaled", "leading", "logs", "term")
 
     def __init__(self, member: Member, *, following: bool, journaled: int) -> None:
-        self.brokers = len(member.state.replica.brokers)
+        self.brokers = len(member.state.replica.placement.seats)
         self.fit = int(not member.unfit)
         self.following = int(following)
         self.index = member.index

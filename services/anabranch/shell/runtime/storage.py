@@ -255,7 +255,9 @@ class Storing:
             answer = SignFailed(token, error) if error else PutsSigned(token, work.result())
             self._post(node, answer)
 
-        contents = [NewObject(self._name(object), *rest) for object, *rest in wanted.contents]
+        contents = [
+            NewObject(self._name(object), size, sha256) for object, size, sha256 in wanted.contents
+        ]
         self._spawn(signed_puts(self._store, contents, wanted.valid_ms), done)
 
     def _delete(self, node: str, wanted: DeleteObjects) -> None:

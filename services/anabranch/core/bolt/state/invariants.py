@@ -16,6 +16,7 @@ from anabranch.core.bolt.logs.index import COLUMNS
 from anabranch.core.bolt.logs.lineage import Lineage, Segment, descend, segments
 from anabranch.core.bolt.logs.scan_plans import plan_name
 from anabranch.core.bolt.protocol.commands import Committed, Sequenced
+from anabranch.core.bolt.state import compactors
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import referenced
@@ -343,6 +344,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "R3": placement,
     "cursors": cursors,
     "plans": plans,
+    "compactors": compactors.breaches,
     "owners": owners,
     "engines": engines,
     "fronts": fronts,
