@@ -27,6 +27,7 @@ from anabranch.apps.engines import embedded_engines
 from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.broker.control import OtherEngines
+from anabranch.core.bolt.metadata.compactor_gauges import CompactorGauges
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
 from anabranch.core.bolt.metadata.writer_gauges import WriterGauges
@@ -213,6 +214,7 @@ async def _begin(
         gauges = {"broker": broker.gauges(), "server": server.gauges, "budget": budgets.gauges()}
         replica = metadata.state.replica
         gauges |= {"plans": PlanGauges(replica, clock.now()), "writers": WriterGauges(replica)}
+        gauges["compactors"] = CompactorGauges(replica)
         return render(counters | others.counters(), gauges | others.gauges())
 
     embedded = Embedded(

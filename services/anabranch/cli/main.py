@@ -90,6 +90,10 @@ SECTIONS: dict[str, Section] = {
             "commands.brokers:brokers",
             "List the brokers of the pool, and take some out of it.",
         ),
+        "compactors": (
+            "commands.compactors:compactors",
+            "List compactors, and end those that nobody needs.",
+        ),
         "plans": (
             "commands.plans:plans",
             "List scan plans, and end those that hold too much.",
