@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
+from tests.documents import blocks
 from tests.integration.server_process import Process, running
 from tests.servers import needs
 
@@ -310,15 +313,31 @@ def test_a_service_in_memory_has_nothing_that_a_job_could_write() -> None:
             compactor.sign([NewCopy(1, 10, b"x" * 32)])
 
 
+def called(command: str) -> int:
+    """The exit code of one command."""
+    module, *words = shlex.split(command.removeprefix("python -m "))
+    main: Callable[[list[str]], int] = import_module(f"{module}.__main__").main
+    return main(words)
+
+
 def test_a_submitted_job_writes_its_report_and_exits_with_its_verdict(
-    spark: SparkSession, world: Running, tmp_path: Path
+    spark: SparkSession,
+    world: Running,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected = filled(world.service)
+    page = "docs/howto/spark-compact.md"
+    commands = [line for block in blocks(root) if block.page == page for line in block.commands]
+    monkeypatch.setenv("ANABRANCH_URL", world.url)
+    assert [called(each) for each in commands] == [0, 0, 0]
+    assert len({*extents(world.service.log("orders", engine="bolt"))}) == 1
     path = tmp_path / "report.json"
     words = ["--log", "orders", "--service", world.url, "--report", str(path)]
     assert main(words) == 0
     report = json.loads(path.read_text())
-    assert report["logs"][0]["copies"] >= 1
+    assert (report["verdict"], report["logs"][0]["copies"]) == ("done", 0)
     assert read(world.service.log("orders", engine="bolt")) == expected
     assert main([*words, "--all"]) == 3
     assert main(["--log", "nowhere", "--service", world.url, "--report", str(path)]) == 3
