@@ -28,7 +28,7 @@ from anabranch.cli.failure import Exit, run
 from anabranch.cli.main import PROGRAM, cli
 from anabranch.core.bolt.protocol.compactors import NewCopy
 from anabranch.core.records.objects import ObjectName
-from anabranch.errors import BadRequest, CompactorEnded, NotFetchable
+from anabranch.errors import BadRequest, CompactorEnded
 from anabranch_spark.compact import job
 from anabranch_spark.compact.__main__ import main
 from anabranch_spark.compact.copying import copied
@@ -285,32 +285,6 @@ def test_logs_of_other_engines_are_skipped_and_unknown_ones_said(world: Running)
     assert "quick" in report.skipped[0]
     missing = world.compact("nowhere")
     assert (missing.verdict, missing.logs[0].verdict) == ("unknown", "unknown")
-
-
-def test_compactors_are_listed_and_ended_on_the_command_line(
-    world: Running, capsys: pytest.CaptureFixture[str]
-) -> None:
-    compactor = world.service.compactor("by hand")
-    told = ["--url", world.url, "-o", "json"]
-    assert run(cli, PROGRAM, ["compactors", *told]) == Exit.OK
-    (listed,) = json.loads(capsys.readouterr().out)["compactors"]
-    assert (listed["name"], listed["id"]) == ("by hand", compactor.description.id)
-    assert run(cli, PROGRAM, ["compactors", "--url", world.url]) == Exit.OK
-    assert "by hand" in capsys.readouterr().out
-    number = str(compactor.description.id)
-    assert run(cli, PROGRAM, ["compactors", "end", number, *told]) == Exit.OK
-    with pytest.raises(CompactorEnded):
-        compactor.renew()
-    assert run(cli, PROGRAM, ["compactors", "end", "99", *told]) != Exit.OK
-
-
-def test_a_service_in_memory_has_nothing_that_a_job_could_write() -> None:
-    from anabranch.testing import server
-
-    with server() as local, anabranch.connect(local.url) as service:
-        service.create("orders").append(b"x")
-        with service.compactor("a job") as compactor, pytest.raises(NotFetchable):
-            compactor.sign([NewCopy(1, 10, b"x" * 32)])
 
 
 def called(command: str) -> int:

@@ -36,6 +36,8 @@ from anabranch_sim.bolt.directory import Directory
 
 Answer = ServerMessage | AnabranchError
 ATTEMPTS_MAX = 4
+SAMPLED = 3
+"""Of so many logs the longest: most forks have little of their own."""
 WAVES = 8
 """Logs that one job looks at."""
 _HEADER_BYTES = 61
@@ -116,12 +118,13 @@ class _Job:
 
     def _wave(self) -> None:
         """Of some log; many have nothing that is worth copying."""
-        of = self._directory.any(self._rng)
-        if self._waves == 0 or of is None:
+        living = self._directory.living()
+        if self._waves == 0 or not living:
             self._end()
             return
         self._waves -= 1
-        self._log = of.log
+        few = self._rng.sample(living, min(SAMPLED, len(living)))
+        self._log = max(few, key=lambda each: each.tail).log
         request = self._rng.randbytes(16)
         message = PlanScan(self._log, request, 10_000, by=self._client.name)
         self._step(partial(self._ask, "plan a copy", message, self._planned))

@@ -19,7 +19,7 @@ from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.pending import Wait, Waits
 from anabranch.core.bolt.broker.scans import sealer
 from anabranch.core.bolt.protocol.commands import Outcome
-from anabranch.core.bolt.protocol.compaction import SwapExtents, Swapped
+from anabranch.core.bolt.protocol.compaction import COPIED_MAX, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.compactors import (
     SHA256_BYTES,
     SIGNED_COPIES_MAX,
@@ -314,4 +314,7 @@ def _unadoptable(message: AdoptCopy, bytes_max: int) -> AnabranchError | None:
     if not 0 < message.size <= bytes_max:
         reason = f"1 to {bytes_max} were expected (object_bytes_max, and its footer)"
         return BadRequest(f"a copy of {message.size} bytes", reason)
+    if len(message.extents) > COPIED_MAX:
+        reason = f"a copy has {COPIED_MAX} at most: name them as they were taken"
+        return BadRequest(f"a copy of {len(message.extents)} extents", reason)
     return None

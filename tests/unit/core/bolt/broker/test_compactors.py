@@ -342,6 +342,7 @@ def test_copies_are_read_back_one_at_a_time_and_no_more_wait_than_may() -> None:
         ({"size": 0}, "bad-request"),
         ({"size": Limits().object_bytes_max + (1 << 13)}, "bad-request"),
         ({"compactor": 0}, "compactor-ended"),
+        ({"extents": copy_of([A])[0].extents * 1_025}, "bad-request"),
     ],
 )
 def test_what_no_compactor_could_have_written_isnt_read(change: Any, code: str) -> None:
