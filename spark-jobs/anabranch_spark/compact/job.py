@@ -24,10 +24,16 @@ WAVE_BYTES = 16 << 30
 """What the job copies before it has the copies adopted: for so long the store keeps both, and what
 a wave replaces is kept until its plan ends.
 """
-WAVE_EXTENTS = 1_000_000
+WAVE_EXTENTS = 500_000
 """Extents of a wave: bounds what the driver holds."""
 PASSES_MAX = 8
 """Through one log: each one at least doubles what is there, so a few leave little to do."""
+TAKE_S = 120.0
+"""How long to wait for a log that another compactor held, which may be gone: more than
+`compact_wait_ms`.
+"""
+ADOPT_S = 120.0
+"""Copies are read back one at a time, those of other jobs as well."""
 END_S = 2.0
 """How long to try to end a plan, or the compactor."""
 
@@ -141,7 +147,7 @@ class Compaction:
         size = extents = 0
         more = True
         while more and size < self._wave_bytes and extents < WAVE_EXTENTS:
-            taken = compactor.take(plan, since)
+            taken = compactor.take(plan, since, timeout=TAKE_S)
             for order in taken.orders:
                 self._sequence += 1
                 orders.append(Numbered(self._sequence, order))
@@ -178,7 +184,8 @@ class Compaction:
     ) -> None:
         """In order of sequence, one at a time. A copy that can't be adopted is only in vain."""
         try:
-            adopted = compactor.adopt(order, written.sequence, written.size)
+            sequence, size = written.sequence, written.size
+            adopted = compactor.adopt(order, sequence, size, timeout=ADOPT_S)
         except BadRequest as error:
             report.in_vain += 1
             report.add_reason(report.reasons, error.message)

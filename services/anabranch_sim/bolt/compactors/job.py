@@ -38,8 +38,10 @@ Answer = ServerMessage | AnabranchError
 ATTEMPTS_MAX = 4
 SAMPLED = 3
 """Of so many logs the longest: most forks have little of their own."""
-WAVES = 8
+WAVES = 5
 """Logs that one job looks at."""
+USUAL_MS = 500
+"""Between two steps; seldom as long as a lease."""
 _HEADER_BYTES = 61
 """Of a record batch; what lies behind it its CRC covers."""
 
@@ -179,15 +181,15 @@ class _Job:
             extents.append([part[at : at + size] for at, size, _ in split(part)])
         batches = [batch for extent in extents for batch in extent]
         chance = self._rng.random()
-        if chance < 0.1 and len(extents) > 1:
+        if chance < 0.15 and len(extents) > 1:
             # Other batches at every place, unless they all look alike: their records differ.
             batches = [batch for extent in extents[1:] + extents[:1] for batch in extent]
-        elif chance < 0.2:
+        elif chance < 0.3:
             spoilt = bytearray(batches[-1])
             spoilt[self._rng.randrange(_HEADER_BYTES, len(spoilt))] ^= 1 << self._rng.randrange(8)
             batches[-1] = bytes(spoilt)
         parts, _ = lay_out(self._client.cluster.around.cluster, [(self._log, batches)])
-        return b"".join(parts), chance < 0.2 and (chance >= 0.1 or len(extents) > 1)
+        return b"".join(parts), chance < 0.3 and (chance >= 0.15 or len(extents) > 1)
 
     def _signed(self, copy: _Copy, answer: Answer) -> None:
         if not isinstance(answer, SignedCopies):
@@ -304,7 +306,7 @@ class _Job:
         if chance < 0.03:
             self._then()
             return
-        longest = self._lease_ms if chance < 0.2 else self._lease_ms // 8
+        longest = self._lease_ms if chance < 0.08 else min(self._lease_ms // 4, USUAL_MS)
         self._world.after(self._world.between(0, longest * MS), action)
 
     def _ask(self, what: str, message: ClientMessage, then: Callable[[Answer], None]) -> None:

@@ -10,8 +10,8 @@ from anabranch.core.bolt.broker import compactors as serving
 from anabranch.core.bolt.broker.checked_copies import CheckedCopy, joined_extents
 from anabranch.core.bolt.metadata import leader
 from anabranch.core.bolt.protocol.compactors import RUNNING, AdoptCopy
-from anabranch.core.bolt.state import compactors
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.scans import compactors
 from anabranch.core.records.objects import split_id
 from anabranch.core.types import ObjectId
 from anabranch_sim.world.mutants import Function, Mutant

@@ -67,6 +67,7 @@ def check_copy(cluster: str, message: AdoptCopy, content: Buffer) -> CheckedCopy
 
 def joined_extents(extents: Sequence[Copied], joined: Sequence[int]) -> Iterator[Joined]:
     """Where the extents lie in an object that holds them one behind the other."""
+    assert sum(joined) <= len(extents), "each extent is of one part"
     lengths = iter([each.length for each in extents])
     offset = 0
     for together in joined:
@@ -87,6 +88,7 @@ def _misfit(message: AdoptCopy) -> str:
 
 
 def _parts(content: memoryview, extents: Sequence[Copied]) -> Iterator[tuple[Copied, memoryview]]:
+    assert extents, "a copy has an extent at least"
     at = 0
     for each in extents:
         yield each, content[at : at + each.length]

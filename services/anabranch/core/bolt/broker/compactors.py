@@ -146,6 +146,7 @@ class ServingCompactors:
 
     def signed(self, event: PutsSigned) -> None:
         wait, objects, valid_ms = self._signing.pop(event.token)
+        assert len(event.targets) == len(objects), "each object has its target"
         found = [
             SignedCopy(object, target.url, target.headers)
             for object, target in zip(objects, event.targets, strict=True)
@@ -153,6 +154,7 @@ class ServingCompactors:
         self._requests.answer(wait, SignedCopies(found, valid_ms))
 
     def failed_to_sign(self, event: SignFailed) -> None:
+        assert self.owns(event.token), "somebody else asked for it"
         wait, _, _ = self._signing.pop(event.token)
         self._requests.answer(wait, Refused.of(event.error))
 
@@ -210,6 +212,7 @@ class ServingCompactors:
 
     def _get(self, adoption: _Adoption) -> None:
         assert self._adopting is adoption, "it is this one's turn"
+        assert adoption.attempts <= ATTEMPTS_MAX, "it was given up"
         adoption.attempts += 1
         self._tokens -= 1
         self._outbox.counters.gets += 1
@@ -218,6 +221,7 @@ class ServingCompactors:
 
     def _propose(self, adoption: _Adoption, checked: CheckedCopy) -> None:
         """A copy that holds something else takes the place of nothing, and so is garbage."""
+        assert self._adopting is adoption, "one copy is read back at a time"
         message = adoption.message
         key = compactor_key(message.compactor)
         extents, joined = ([], []) if checked.fault else (checked.extents, checked.joined)
@@ -240,6 +244,7 @@ class ServingCompactors:
         self._answer(adoption, outcome)
 
     def _answer(self, adoption: _Adoption, answer: Adopted | Refused) -> None:
+        assert self._adopting is adoption, "each copy is answered once"
         self._adopting = None
         self._requests.answer(adoption.wait, answer)
         self._next()

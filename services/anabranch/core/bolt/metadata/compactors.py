@@ -11,8 +11,8 @@ from anabranch.core.bolt.protocol.compactors import (
     TakeCopies,
     TakenCopies,
 )
-from anabranch.core.bolt.state import compactors
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.scans import compactors
 from anabranch.core.errors import AnabranchError, BadRequest
 from anabranch.core.errors.refused import Refused
 from anabranch.core.limits import Limits
@@ -91,4 +91,5 @@ class CompactorDuties:
                 named += len(extents)
                 copies.append(CopyToMake(extents, found.copy.joined))
             more = since < plan.plan.end
+        assert len(copies) <= count, "an answer is bounded"
         return TakenCopies(copies, since, more, secret=plan.secret)

@@ -142,6 +142,7 @@ class Delegation:
 
     def _give(self, log: LogId, copier: str, now: Milliseconds) -> None:
         """The latest is the last one: they are looked at in the order of their times."""
+        assert copier, "a broker or a compactor"
         self._out.pop(log, None)
         self._out[log] = (copier, now + self._limits.compact_wait_ms)
 

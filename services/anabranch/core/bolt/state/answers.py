@@ -38,10 +38,9 @@ from anabranch.core.bolt.protocol.queries import (
 )
 from anabranch.core.bolt.protocol.scans import FindPlan, ListPlans, ReadPlan
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
-from anabranch.core.bolt.state import compactors
 from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
-from anabranch.core.bolt.state.scans import plans
+from anabranch.core.bolt.state.scans import compactors, plans
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
 from anabranch.core.limits import MIB
 from anabranch.core.types import Kind, LogId, Position

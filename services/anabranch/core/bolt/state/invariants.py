@@ -16,10 +16,10 @@ from anabranch.core.bolt.logs.index import COLUMNS
 from anabranch.core.bolt.logs.lineage import Lineage, Segment, descend, segments
 from anabranch.core.bolt.logs.scan_plans import plan_name
 from anabranch.core.bolt.protocol.commands import Committed, Sequenced
-from anabranch.core.bolt.state import compactors
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import referenced
+from anabranch.core.bolt.state.scans import compactors
 from anabranch.core.records.set_sum import UNKNOWN
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position
 

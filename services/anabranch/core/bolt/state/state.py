@@ -61,7 +61,6 @@ from anabranch.core.bolt.protocol.scans import (
 from anabranch.core.bolt.state import (
     answers,
     catalogue,
-    compactors,
     cursors,
     forks,
     positions,
@@ -71,7 +70,7 @@ from anabranch.core.bolt.state import (
 )
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.bolt.state.requests import is_kept
-from anabranch.core.bolt.state.scans import plans
+from anabranch.core.bolt.state.scans import compactors, plans
 from anabranch.core.errors import (
     AnabranchError,
     BadRequest,

@@ -14,9 +14,9 @@ from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.logs.index import Index
 from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
 from anabranch.core.bolt.protocol.compactors import CompactorId
-from anabranch.core.bolt.state import compactors
 from anabranch.core.bolt.state.positions import SUMS_FORMAT
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.scans import compactors
 from anabranch.core.errors import BadRequest, BrokerFenced
 from anabranch.core.records.objects import split_id
 from anabranch.core.records.set_sum import UNKNOWN, combined

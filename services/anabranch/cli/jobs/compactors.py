@@ -3,7 +3,7 @@
 import click
 from msgspec.structs import asdict
 
-from anabranch.cli.commands.plans import Scans
+from anabranch.cli.jobs.plans import Scans
 from anabranch.cli.options.service import talks
 from anabranch.cli.render.output import Output
 from anabranch.cli.render.words import instant

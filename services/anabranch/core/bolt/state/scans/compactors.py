@@ -53,6 +53,7 @@ def register(replica: Replica, command: RegisterCompactor) -> Compactor:
 def renew(replica: Replica, command: RenewCompactor) -> Compactor:
     compactor = alive(replica, command.compactor)
     _check_lease(replica, command.lease_ms)
+    assert compactor.key in replica.brokers, "its epoch is alive"
     expires = max(compactor.expires, replica.at + command.lease_ms)
     renewed = replica.compactors[compactor.id] = replace(compactor, expires=expires)
     return renewed
@@ -72,6 +73,7 @@ def lapse(replica: Replica, command: LapseCompactors) -> Done:
     for id in command.forgotten:
         found = replica.compactors.get(id)
         if found is not None and found.ended != RUNNING:
+            assert not replica.brokers[found.key].committed, "a compactor commits nothing"
             del replica.compactors[id]
             del replica.brokers[found.key]
     return Done()
@@ -97,6 +99,7 @@ def alive(replica: Replica, id: CompactorId) -> Compactor:
 
 def overdue(replica: Replica, now: Milliseconds) -> list[CompactorId]:
     """Those whose leases are over."""
+    assert now >= 0, "leases are told by a clock"
     return [
         each.id
         for each in replica.compactors.values()
@@ -106,6 +109,7 @@ def overdue(replica: Replica, now: Milliseconds) -> list[CompactorId]:
 
 def unusable(replica: Replica, before: Milliseconds) -> list[CompactorId]:
     """Those that ended before a time, and whose URLs were all to be used before it."""
+    assert RUNNING < 0, "no time is taken for one that hasn't ended"
     return [
         each.id
         for each in replica.compactors.values()
@@ -131,6 +135,7 @@ def breaches(replica: Replica) -> Iterator[tuple[str, str]]:
 def _end(replica: Replica, id: CompactorId) -> None:
     found = replica.compactors.get(id)
     if found is not None and found.ended == RUNNING:
+        assert found.began <= replica.at, "it has begun before it ends"
         replica.compactors[id] = replace(found, ended=replica.at)
 
 
