@@ -357,7 +357,10 @@ def test_an_object_can_be_created_without_keys_as_it_was_signed_and_only_once(
         if target.url.startswith("file://"):
             assert target.url.endswith(f"/{name}")
             return
-        put = partial(asyncio.to_thread, _put, target)
+
+        async def put(content: bytes, **changed: str) -> int:
+            return await asyncio.to_thread(_put, target, content, **changed)
+
         # Another content, a shorter one, and one that its own checksum fits.
         assert await put(other) >= 400
         assert await put(content[:9]) >= 400

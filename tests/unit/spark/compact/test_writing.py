@@ -37,7 +37,7 @@ class Store:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, *args: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
