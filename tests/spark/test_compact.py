@@ -56,12 +56,13 @@ LIMITS = """
 compact_extents_min = 0
 compact_age_ms = 0
 compact_wait_ms = 100
+compact_span_ms = 1000000000000
 gc_interval_ms = 20
 grace_ms = 200
 signed_url_ms = 1000
 cache_bytes = 1
 """
-"""Brokers copy nothing by themselves."""
+"""Brokers copy nothing by themselves; extents become one however long the appends took."""
 
 
 class Running:

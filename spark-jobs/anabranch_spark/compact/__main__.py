@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,12 +13,13 @@ from anabranch_spark.compact.job import WAVE_BYTES, Compaction
 from anabranch_spark.compact.report import EXIT, CompactReport
 from anabranch_spark.compact.shares import Answer, Share, packed, unpacked_answer
 from anabranch_spark.compact.task import copy_share
-from anabranch_spark.jobs.command import run
+from anabranch_spark.expectations.words import count
+from anabranch_spark.jobs.command import NEW_FILE, run
 from anabranch_spark.jobs.progress import say
-from anabranch_spark.jobs.session import session
+from anabranch_spark.jobs.session import described, job_session
 from anabranch_spark.jobs.verdict import Verdict, write_report
 from anabranch_spark.service import address, connect
-from anabranch_spark.spark_failures import SPARK_FAILURES
+from anabranch_spark.spark_failures import SPARK_FAILURES, cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +39,9 @@ WAVE_GIB = WAVE_BYTES >> 30
 )
 @click.option("--service", help="The service's URL; by default $ANABRANCH_URL.")
 @click.option("--master", help="Spark's master, as of spark-submit; by default this machine.")
-@click.option("--report", "path", help="Write the report here, not to standard output.")
+@click.option(
+    "--report", "path", type=NEW_FILE, help="Write the report here, not to standard output."
+)
 def compact(
     logs: tuple[str, ...],
     everything: bool,
@@ -57,8 +61,8 @@ def compact(
     called = f"spark compact on {socket.gethostname()}, process {os.getpid()}"
     try:
         url = address(service)
-        with connect(url) as connected:
-            tasks = _Tasks(master)
+        with ExitStack() as ending, connect(url) as connected:
+            tasks = _Tasks(master, ending)
             job = Compaction(connected, url, run=tasks, say=say, wave_bytes=wave_gib << 30)
             report = job.of([*dict.fromkeys(logs)] or None, called)
     except (AnabranchError, OSError) as error:
@@ -69,10 +73,12 @@ def compact(
 
 
 class _Tasks:
-    """Has Spark run tasks; its session is started when there is something to copy."""
+    """Has Spark run tasks; its session is started when there is something to copy, and ends with
+    the job.
+    """
 
-    def __init__(self, master: str | None) -> None:
-        self._master = master
+    def __init__(self, master: str | None, ending: ExitStack) -> None:
+        self._master, self._ending = master, ending
         self._spark: SparkSession | None = None
 
     def __call__(self, shares: list[Share]) -> list[Answer]:
@@ -80,19 +86,23 @@ class _Tasks:
         try:
             return self._answers(shares)
         except SPARK_FAILURES as error:
-            raise Unavailable("Spark", str(error)) from error
+            raise Unavailable("Spark", cause(error)) from error
 
     def _answers(self, shares: list[Share]) -> list[Answer]:
         from pyspark.sql.functions import udf
 
         if self._spark is None:
-            self._spark = session("anabranch compact", master=self._master)
+            started = job_session("anabranch compact", master=self._master)
+            self._spark = self._ending.enter_context(started)
         # It isn't deterministic, so that Spark never evaluates it twice in one attempt.
         copy = udf(copy_share, "binary", useArrow=False).asNondeterministic()
         rows = [(packed(each),) for each in shares]
         spark: Any = self._spark  # its types aren't complete
         frame = spark.createDataFrame(rows, "share binary").repartition(len(shares))
-        answers = frame.select(copy("share").alias("answer")).collect()
+        copies = sum(len(share.orders) for share in shares)
+        what = count(copies, "object")
+        with described(spark, f"write {what} in {count(len(shares), 'task')}"):
+            answers = frame.select(copy("share").alias("answer")).collect()
         return [unpacked_answer(bytes(row["answer"])) for row in answers]
 
 

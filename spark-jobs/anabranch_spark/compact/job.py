@@ -17,6 +17,7 @@ from anabranch.errors import (
 )
 from anabranch_spark.compact.report import CompactReport, LogReport, verdict_of
 from anabranch_spark.compact.shares import Answer, Numbered, Share, Unmade, Written, share_out
+from anabranch_spark.expectations.words import count
 from anabranch_spark.source.lease import Renewal
 
 LEASE_S = 300.0
@@ -166,9 +167,8 @@ class Compaction:
         described = compactor.description, plan.description
         shares = [Share(self._url, self._cluster, *described, share) for share in share_out(orders)]
         size = sum(each.order.size for each in orders)
-        self._say(
-            f"{report.log}: {len(orders)} copies of {size >> 20} MiB to make in {len(shares)} tasks"
-        )
+        what, tasks = count(len(orders), "object"), count(len(shares), "task")
+        self._say(f"{report.log}: writing {what} of {size >> 20} MiB in {tasks}")
         report.waves += 1
         answers = self._run(shares)
         for unmade in (each for answer in answers for each in answer.unmade):
@@ -177,7 +177,8 @@ class Compaction:
         written = sorted((each for answer in answers for each in answer.written), key=_sequence)
         for each in written:
             self._adopt(compactor, wanted[each.sequence], each, report)
-        self._say(f"{report.log}: {report.copies} copies adopted, {report.fewer} extents fewer")
+        taken = count(report.copies, "object")
+        self._say(f"{report.log}: adopted {taken} so far, {report.fewer} fewer extents")
 
     def _adopt(
         self, compactor: CompactorJob, order: CopyOrder, written: Written, report: LogReport
@@ -218,9 +219,8 @@ class Compaction:
     def _report(self, report: LogReport) -> None:
         report.conclude()
         self._reports.append(report)
-        line = (
-            f"{report.log}: {report.verdict}, {report.copies} copies, {report.fewer} fewer extents"
-        )
+        done = f"{count(report.copies, 'object')} adopted, {report.fewer} fewer extents"
+        line = f"{report.log}: {report.verdict}, {done}"
         first = next(iter([*report.damage, *report.obstacles]), "")
         self._say(f"{line}; {first}" if first else line)
 
