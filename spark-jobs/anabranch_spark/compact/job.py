@@ -154,7 +154,8 @@ class Compaction:
                 orders.append(Numbered(self._sequence, order))
                 size += order.size
                 extents += len(order.extents)
-            since, more = taken.next, taken.more
+            # One that led nowhere would be asked for again and again.
+            since, more = taken.next, taken.more and taken.next > since
         return orders, since, more
 
     def _wave(

@@ -22,7 +22,7 @@ CompactorId = NewType("CompactorId", int)
 
 TAKEN_COPIES_MAX = 64
 """Copies in one answer."""
-TAKEN_EXTENTS_MAX = 8_192
+TAKEN_EXTENTS_MAX = 4_096
 """Extents of them, about: bounds how long the leader looks for them."""
 SIGNED_COPIES_MAX = 64
 """Copies that one request can have signed: their URLs fit into a frame."""
