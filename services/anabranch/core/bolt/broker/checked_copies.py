@@ -49,10 +49,10 @@ def check_copy(cluster: str, message: AdoptCopy, content: Buffer) -> CheckedCopy
     extents: list[Copied] = []
     try:
         for each, part in _parts(view, message.extents):
-            found = _batches(part)
+            found, records = _batches(part)
             batches += found
             total = set_sum(found)
-            if _records(part) != each.count:
+            if records != each.count:
                 return CheckedCopy([], [], f"other records at position {each.first}")
             if each.sum not in (UNKNOWN, total):
                 return CheckedCopy([], [], f"other batches at position {each.first}")
@@ -95,15 +95,13 @@ def _parts(content: memoryview, extents: Sequence[Copied]) -> Iterator[tuple[Cop
         at += each.length
 
 
-def _batches(content: memoryview) -> list[Buffer]:
-    """Raises Mistake where one of them isn't whole."""
+def _batches(content: memoryview) -> tuple[list[Buffer], int]:
+    """All of them, and their records. Raises Mistake where one isn't whole."""
     found: list[Buffer] = []
-    for at, length, _ in split(content):
+    records = 0
+    for at, length, header in split(content):
         batch = content[at : at + length]
         verify(batch, "")
         found.append(batch)
-    return found
-
-
-def _records(content: memoryview) -> int:
-    return sum(header.count for _, _, header in split(content))
+        records += header.count
+    return found, records
