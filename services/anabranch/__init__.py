@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anabranch import aio, belfast, errors
+    from anabranch.client.bolt.compactors import CopyOrder
     from anabranch.client.bolt.scans import PlannedSlice
+    from anabranch.client.bolt.sync_compactors import CompactorJob
     from anabranch.client.bolt.sync_log import Appending, Cursor, Events, Log, Receipt
     from anabranch.client.bolt.sync_scans import ScanPlan
     from anabranch.client.bolt.sync_writers import Writer
@@ -58,6 +60,8 @@ _HOMES = {
     "Plan": "anabranch.core.bolt.protocol.scans",
     "PlannedSlice": "anabranch.client.bolt.scans",
     "ScanPlan": "anabranch.client.bolt.sync_scans",
+    "CompactorJob": "anabranch.client.bolt.sync_compactors",
+    "CopyOrder": "anabranch.client.bolt.compactors",
     "Writer": "anabranch.client.bolt.sync_writers",
     "WriterState": "anabranch.core.bolt.protocol.marks",
     "Quota": "anabranch.core.quota",
@@ -76,7 +80,9 @@ __all__ = [
     "Appending",
     "Batch",
     "Codec",
+    "CompactorJob",
     "Confirm",
+    "CopyOrder",
     "Cursor",
     "Deliver",
     "ErwinLog",

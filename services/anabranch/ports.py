@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from anabranch.core.machine import Buffer
+from anabranch.core.machine import Buffer, PutTarget
 from anabranch.core.rights.claims import Claim
 from anabranch.core.types import Milliseconds, Nanoseconds
 
@@ -236,9 +236,18 @@ class ObjectStore(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class NewObject:
+    """An object that somebody else is to write, and exactly what it will hold."""
+
+    name: str
+    size: int
+    sha256: bytes
+
+
 @runtime_checkable
 class SigningStore(ObjectStore, Protocol):
-    """A store that others can read without keys of it, range by range."""
+    """A store that others can use without keys of it: read range by range, create objects."""
 
     async def sign(
         self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
@@ -246,6 +255,15 @@ class SigningStore(ObjectStore, Protocol):
         """A URL for each range of an object: name, offset, length. It fetches these bytes and no
         others, for so long. Whether they are there isn't looked at. Raises NotFetchable if nobody
         else gets to the store.
+        """
+        ...
+
+    async def sign_put(
+        self, contents: Sequence[NewObject], valid_ms: Milliseconds
+    ) -> Sequence[PutTarget]:
+        """Where and how each of these objects can be created, for so long: with this content and no
+        other, and only while there is none of its name. A folder answers the path of the file,
+        and can check nothing. Raises NotFetchable if nobody else gets to the store.
         """
         ...
 

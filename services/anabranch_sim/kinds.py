@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from anabranch_sim.belfast.mutants import MUTANTS as BELFAST_MUTANTS
 from anabranch_sim.belfast.plugin import BelfastPlugin
+from anabranch_sim.bolt.compactors.mutants import COMPACTOR_MUTANTS
 from anabranch_sim.bolt.engine_mutants import ENGINE_MUTANTS
 from anabranch_sim.bolt.group_mutants import GROUP_MUTANTS
 from anabranch_sim.bolt.mutants import MUTANTS as BOLT_MUTANTS
@@ -44,7 +45,14 @@ KINDS = {
             "bolt",
             BoltPlugin.of,
             "simulate",
-            [*BOLT_MUTANTS, *GROUP_MUTANTS, *ENGINE_MUTANTS, *WRITER_MUTANTS, *SCAN_MUTANTS],
+            [
+                *BOLT_MUTANTS,
+                *GROUP_MUTANTS,
+                *ENGINE_MUTANTS,
+                *WRITER_MUTANTS,
+                *SCAN_MUTANTS,
+                *COMPACTOR_MUTANTS,
+            ],
         ),
         Kind("belfast", BelfastPlugin.of, "simulate-belfast", BELFAST_MUTANTS),
         Kind("erwin", ErwinPlugin.of, "simulate-erwin", ERWIN_MUTANTS),

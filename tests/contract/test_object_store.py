@@ -4,8 +4,10 @@ import asyncio
 import os
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,9 @@ from tests.unit.shell.objects.scripted_s3 import ScriptedS3
 
 from anabranch.apps.processes.servers import S3Server
 from anabranch.core.errors import CorruptObject, NotFetchable, ObjectExists, ObjectMissing
+from anabranch.core.machine import PutTarget
 from anabranch.core.records.objects import quarantined, unquarantined
-from anabranch.ports import ObjectStore, SigningStore
+from anabranch.ports import NewObject, ObjectStore, SigningStore
 from anabranch.shell.objects import quarantine
 from anabranch.shell.objects.disk_cache import DiskCache
 from anabranch.shell.objects.folder import Folder, FolderStore
@@ -333,6 +336,55 @@ def test_a_signed_range_can_be_got_without_keys_and_nothing_else(
             assert status == 403, other
 
     run(body)
+
+
+def test_an_object_can_be_created_without_keys_as_it_was_signed_and_only_once(
+    run: Run, request: pytest.FixtureRequest
+) -> None:
+    if request.node.callspec.params["run"] == "scripted s3":
+        pytest.skip("it looks at no signature")
+
+    async def body(store: ObjectStore) -> None:
+        if not isinstance(store, SigningStore):
+            pytest.skip("its objects are in memory")
+        content, other = b"0123456789", b"9876543210"
+        name = "c/data/1/3"
+        wanted = NewObject(name, len(content), sha256(content).digest())
+        try:
+            (target,) = await store.sign_put([wanted], 60_000)
+        except NotFetchable:
+            pytest.skip("its objects are in memory")
+        if target.url.startswith("file://"):
+            assert target.url.endswith(f"/{name}")
+            return
+
+        async def put(content: bytes, **changed: str) -> int:
+            return await asyncio.to_thread(_put, target, content, **changed)
+
+        # Another content, a shorter one, and one that its own checksum fits.
+        assert await put(other) >= 400
+        assert await put(content[:9]) >= 400
+        checksum = b64encode(sha256(other).digest()).decode()
+        assert await put(other, **{"x-amz-checksum-sha256": checksum}) == 403
+        assert await put(content, **{"if-none-match": ""}) == 403
+        with pytest.raises(ObjectMissing):
+            await store.size(name)
+        assert await put(content) == 200
+        assert await put(content) == 412
+        assert await store.get(name, 0, len(content)) == content
+
+    run(body)
+
+
+def _put(target: PutTarget, content: bytes, **changed: str) -> int:
+    headers = {**target.headers, "content-length": str(len(content)), **changed}
+    sent = {name: value for name, value in headers.items() if value}
+    request = urllib.request.Request(target.url, data=content, headers=sent, method="PUT")
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def _fetched(url: str, header: str | None) -> tuple[int, bytes]:

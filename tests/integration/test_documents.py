@@ -19,6 +19,7 @@ from anabranch.cli.main import CONTEXT, cli
 from anabranch.client import erwin_log
 from anabranch_spark.analytics.__main__ import command as analytics
 from anabranch_spark.audit.__main__ import audit
+from anabranch_spark.compact.__main__ import compact
 from anabranch_spark.diff.__main__ import diff
 from anabranch_spark.export.__main__ import command as export
 from anabranch_spark.gate.__main__ import command as gate
@@ -38,6 +39,7 @@ RUN = {
     "docs/howto/scans.md": "tests/integration/test_compaction.py",
     "docs/howto/spark-analytics.md": "tests/spark/test_spark_documents.py",
     "docs/howto/spark-audit.md": "tests/spark/test_spark_documents.py",
+    "docs/howto/spark-compact.md": "tests/spark/test_compact.py",
     "docs/howto/spark-export.md": "tests/spark/test_export_page.py",
     "docs/howto/spark-gate.md": "tests/spark/test_gate_page.py",
     "docs/howto/spark-write.md": "tests/spark/test_sink.py",
@@ -266,7 +268,7 @@ FOREIGN = {
 
 
 def test_flags_that_the_text_names_exist(root: Path) -> None:
-    jobs = (analytics, audit, diff, export, gate)
+    jobs = (analytics, audit, compact, diff, export, gate)
     known = {*_flags(cli), *(flag for job in jobs for flag in _flags(job)), *FOREIGN}
     missing: set[str] = set()
     for page in [root / "README.md", *root.glob("docs/*/*.md")]:

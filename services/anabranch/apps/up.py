@@ -27,13 +27,16 @@ from anabranch.apps.engines import embedded_engines
 from anabranch.apps.settings import Settings, load
 from anabranch.core.bolt.broker.broker import Broker
 from anabranch.core.bolt.broker.control import OtherEngines
+from anabranch.core.bolt.metadata.compactor_gauges import CompactorGauges
 from anabranch.core.bolt.metadata.leader import Metadata
 from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
 from anabranch.core.bolt.metadata.writer_gauges import WriterGauges
+from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import referenced
 from anabranch.core.errors import AnabranchError
 from anabranch.core.limits import Limits
 from anabranch.core.records.objects import ObjectName
+from anabranch.core.types import Nanoseconds
 from anabranch.ports import Journal, ObjectStore, Recovered
 from anabranch.shell.authority.shared import SharedToken
 from anabranch.shell.authority.tokens import Tokens
@@ -159,6 +162,15 @@ def _open(settings: Settings, log: Log, stack: AsyncExitStack, accept_loss: bool
     return _Shelf(directory.cluster, journal, store, recover)
 
 
+def _gauges(replica: Replica, now: Nanoseconds) -> dict[str, object]:
+    """Of the metadata."""
+    return {
+        "compactors": CompactorGauges(replica),
+        "plans": PlanGauges(replica, now),
+        "writers": WriterGauges(replica),
+    }
+
+
 async def _begin(
     settings: Settings, clock: Clock, log: Log, stack: AsyncExitStack, accept_loss: bool
 ) -> tuple[Embedded, FrameServer]:
@@ -211,8 +223,7 @@ async def _begin(
         counters = {"broker": broker.counters, "server": server.counters}
         counters |= {"host": host.counters, "storing": host.storing.counters}
         gauges = {"broker": broker.gauges(), "server": server.gauges, "budget": budgets.gauges()}
-        replica = metadata.state.replica
-        gauges |= {"plans": PlanGauges(replica, clock.now()), "writers": WriterGauges(replica)}
+        gauges |= _gauges(metadata.state.replica, clock.now())
         return render(counters | others.counters(), gauges | others.gauges())
 
     embedded = Embedded(

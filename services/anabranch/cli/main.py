@@ -90,8 +90,12 @@ SECTIONS: dict[str, Section] = {
             "commands.brokers:brokers",
             "List the brokers of the pool, and take some out of it.",
         ),
+        "compactors": (
+            "jobs.compactors:compactors",
+            "List compactors, and end those that nobody needs.",
+        ),
         "plans": (
-            "commands.plans:plans",
+            "jobs.plans:plans",
             "List scan plans, and end those that hold too much.",
         ),
         "bench": ("bench.bench:bench", "Measure this installation's throughput and latency."),

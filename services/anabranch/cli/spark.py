@@ -38,6 +38,7 @@ def spark(words: tuple[str, ...]) -> int:
     \b
     gate       Judge a fork by declared expectations, before it is promoted.
     audit      Compare a log's batches with the sums that the service keeps.
+    compact    Copy many small extents of logs into few objects.
     diff       Compare two logs by key.
     export     Write a log as Parquet files, or to an Iceberg or Delta table.
     analytics  Answer a question of the examples on a log or fork.

@@ -1,9 +1,12 @@
-"""The brokers and scan plans of a service, as an asyncio client sees and moves them."""
+"""The brokers, scan plans and compactors of a service, as an asyncio client sees and moves them."""
 # ruff: noqa: ASYNC109  # a timeout here travels with the request: its outcome is told, not cut off
 
+from anabranch.client.bolt.compactors import LEASE_S as COMPACTOR_LEASE_S
+from anabranch.client.bolt.compactors import CompactorJob, registering
 from anabranch.client.bolt.link import Link
 from anabranch.client.bolt.scans import ScanPlan
 from anabranch.core.bolt.protocol.commands import Done
+from anabranch.core.bolt.protocol.compactors import Compactor, Compactors, ListCompactors
 from anabranch.core.bolt.protocol.messages import DrainBroker, ForgetBroker, ListBrokers
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Pool
 from anabranch.core.bolt.protocol.scans import Erased, EraseGarbage, ListPlans, Plan, Plans
@@ -60,6 +63,28 @@ class PoolVerbs:
         link = self._link
         message = EraseGarbage(link.once())
         return await link.ask(message, Erased, "erase garbage", link.milliseconds(timeout))
+
+    async def compactor(
+        self, name: str, *, lease: float = COMPACTOR_LEASE_S, timeout: float | None = None
+    ) -> CompactorJob:
+        """Register a job that copies small extents of logs: it lives for so many seconds, and for
+        as long as it is renewed. TooMany if there are `compactors_max`.
+        """
+        link = self._link
+        message = registering(link, name, lease)
+        what = f"register compactor {name}"
+        made = await link.ask(message, Compactor, what, link.milliseconds(timeout))
+        return CompactorJob(link, made)
+
+    def running_compactor(self, description: Compactor) -> CompactorJob:
+        """A compactor that another process has registered, or that was listed."""
+        return CompactorJob(self._link, description)
+
+    async def compactors(self, *, timeout: float | None = None) -> list[Compactor]:
+        """Every compactor, the oldest first, with those that have ended not long ago."""
+        link = self._link
+        left = link.milliseconds(timeout)
+        return (await link.ask(ListCompactors(), Compactors, "list compactors", left)).compactors
 
     async def _life(self, name: str, epoch: int | None, timeout: float | None) -> int:
         if epoch is not None:

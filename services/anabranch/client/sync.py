@@ -9,6 +9,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from anabranch.client import aio
+from anabranch.client.bolt.compactors import LEASE_S as COMPACTOR_LEASE_S
+from anabranch.client.bolt.sync_compactors import CompactorJob
 from anabranch.client.bolt.sync_log import Log, Receipt, waiting
 from anabranch.client.bolt.sync_scans import ScanPlan
 from anabranch.client.catalogue import Appends, Engine, engine_settings
@@ -19,6 +21,7 @@ from anabranch.client.session.arguments import VALUES, VALUES_SHOWN, several
 from anabranch.client.session.records import Appended
 from anabranch.client.session.settings import Settings
 from anabranch.core.bolt.protocol.commands import Description
+from anabranch.core.bolt.protocol.compactors import Compactor
 from anabranch.core.bolt.protocol.queries import BrokerSeat, Census
 from anabranch.core.bolt.protocol.scans import Erased, Plan, Plans
 from anabranch.core.records.record import Record
@@ -419,6 +422,23 @@ class Service(SyncClosing):
     def scan_plan(self, description: Plan) -> ScanPlan:
         """A scan plan that another process has made, or that was listed."""
         return ScanPlan(self._loop, self._service.scan_plan(description))
+
+    def compactor(
+        self, name: str, *, lease: float = COMPACTOR_LEASE_S, timeout: float | None = None
+    ) -> CompactorJob:
+        """Register a job that copies small extents of logs: it lives for so many seconds, and for
+        as long as it is renewed. TooMany if there are `compactors_max`.
+        """
+        made = self._service.compactor(name, lease=lease, timeout=timeout)
+        return CompactorJob(self._loop, self._loop.run(made))
+
+    def running_compactor(self, description: Compactor) -> CompactorJob:
+        """A compactor that another process has registered, or that was listed."""
+        return CompactorJob(self._loop, self._service.running_compactor(description))
+
+    def compactors(self, *, timeout: float | None = None) -> list[Compactor]:
+        """Every compactor, the oldest first, with those that have ended not long ago."""
+        return self._loop.run(self._service.compactors(timeout=timeout))
 
     def erase_garbage(self, *, timeout: float | None = None) -> Erased:
         """End every scan plan, and delete now what nothing refers to any more. Reads that are under

@@ -236,7 +236,17 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     signed_url_ms: int = 900_000
-    """A URL that a reader of a scan plan was given can be used for so long."""
+    """A URL that a reader of a scan plan, or a compactor, was given can be used for so long. The
+    epoch of a compactor stays alive for as long after its end, so that no object of it comes later.
+    """
+
+    compactors_max: int = 16
+    """Compactors that are remembered at a time: those alive, and those whose URLs may still be
+    used.
+    """
+
+    compactor_lease_ms_max: int = 600_000
+    """The longest lease of a compactor: for so long at most it outlives a job that is gone."""
 
     quarantine_ms: int = 7 * 86_400_000
     """An orphan, an object that was written and never committed, stays in quarantine for this long
@@ -386,6 +396,8 @@ REPLICATED = (
     "plans_per_log_max",
     "plan_lease_ms_max",
     "plan_age_ms_max",
+    "compactors_max",
+    "compactor_lease_ms_max",
     "spare_brokers_max",
     "embedded_nodes_max",
 )

@@ -110,6 +110,16 @@ class SignRanges(Value, frozen=True):
     valid_ms: Milliseconds
 
 
+class SignPuts(Value, frozen=True):
+    """Say where and how whoever has no keys of the store can create each of these objects for a
+    while: object, bytes, SHA-256 of them. Answered with one `PutsSigned` or `SignFailed`.
+    """
+
+    token: Token
+    contents: Sequence[tuple[ObjectId, int, bytes]]
+    valid_ms: Milliseconds
+
+
 class DeleteObjects(Value, frozen=True):
     objects: Sequence[ObjectId]
 
@@ -179,6 +189,7 @@ Effect = (
     | PutObject
     | GetObject
     | SignRanges
+    | SignPuts
     | DeleteObjects
     | QuarantineObjects
     | ReturnObjects
@@ -262,6 +273,21 @@ class RangesSigned(Value, frozen=True):
 
     token: Token
     urls: Sequence[str]
+
+
+class PutTarget(Value, frozen=True):
+    """The URL of one PUT, and the headers that must go with it."""
+
+    url: str
+    """Of a folder, file:// and the object's path."""
+    headers: dict[str, str] = {}
+
+
+class PutsSigned(Value, frozen=True):
+    """A target for each object, in their order."""
+
+    token: Token
+    targets: Sequence[PutTarget]
 
 
 class SignFailed(Value, frozen=True):
@@ -369,6 +395,7 @@ Event = (
     | ObjectRead
     | GetFailed
     | RangesSigned
+    | PutsSigned
     | SignFailed
     | ObjectsDeleted
     | ObjectsQuarantined

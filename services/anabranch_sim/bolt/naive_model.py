@@ -39,6 +39,12 @@ from anabranch.core.bolt.protocol.commands import (
     Trim,
 )
 from anabranch.core.bolt.protocol.compaction import SwapExtents
+from anabranch.core.bolt.protocol.compactors import (
+    EndCompactor,
+    LapseCompactors,
+    RegisterCompactor,
+    RenewCompactor,
+)
 from anabranch.core.bolt.protocol.fronts import (
     ConfigureFront,
     EndFront,
@@ -144,6 +150,8 @@ class Naive:
                 self._squash(log)
             case Expire(ids):
                 self._expire(ids)
+            case RegisterCompactor() | RenewCompactor() | EndCompactor() | LapseCompactors():
+                pass  # they change no log
             case DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker() | RaiseFormat():
                 return None
             case Trim(id, before):

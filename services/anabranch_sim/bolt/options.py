@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 
 from anabranch.core.limits import KIB, MIB, Limits
+from anabranch_sim.bolt.compactors.options import compactors_of, with_compactors
 
 FAULTS = (
     "cuts",
@@ -75,6 +76,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Stream processors, which append with writer marks."""
     scanners: int
     """Readers that plan scans."""
+    compactors: int
+    """Programs that copy small extents under epochs of their own."""
 
     @staticmethod
     def of(seed: int) -> "Options":
@@ -92,9 +95,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             calls=rng.choice((15, 30, 45)),
             chaos_ms=rng.choice((3_000, 8_000, 15_000)),
             faults=faults,
-            limits=_bounds(
-                Random(seed ^ _BOUNDS_SALT),
-                _compaction(Random(seed ^ _COMPACTION_SALT), _limits(rng)),
+            limits=with_compactors(
+                _bounds(
+                    Random(seed ^ _BOUNDS_SALT),
+                    _compaction(Random(seed ^ _COMPACTION_SALT), _limits(rng)),
+                ),
+                seed,
             ),
             segment_bytes=rng.choice((2 * KIB, 16 * KIB, MIB)),
             ahead_bytes=rng.choice((512, 4 * KIB)),
@@ -104,6 +110,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             engine_clients=_engine_clients(Random(seed ^ _ENGINES_SALT)),
             stream_writers=_stream_writers(Random(seed ^ _WRITERS_SALT)),
             scanners=_scanners(Random(seed ^ _SCANS_SALT)),
+            compactors=compactors_of(seed),
         )
 
     def __str__(self) -> str:
@@ -118,7 +125,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{size}, {self.clients} clients x {self.calls} calls, "
             f"{self.engine_clients} of another engine, {self.stream_writers} stream writers, "
-            f"{self.scanners} scanners, "
+            f"{self.scanners} scanners, {self.compactors} compactors, "
             f"{self.chaos_ms} ms of "
             f"{'+'.join(self.faults) or 'no faults'}; {limits}; segments of {self.segment_bytes}"
         )

@@ -22,6 +22,8 @@ from anabranch.core.records.set_sum import set_sum
 from anabranch.core.types import MS, NEVER, Nanoseconds, ObjectId
 from anabranch_sim.bolt.client import Account, SimClient
 from anabranch_sim.bolt.cluster import CLUSTER, Cluster
+from anabranch_sim.bolt.compactors.job import CompactorUser
+from anabranch_sim.bolt.compactors.options import JOBS, LONGEST_MS
 from anabranch_sim.bolt.directory import Directory
 from anabranch_sim.bolt.engine_logs import CatalogueAccount, EngineClient
 from anabranch_sim.bolt.faults import BoltFaults
@@ -63,6 +65,7 @@ class BoltPlugin:
         self.engine_clients: list[EngineClient] = []
         self.stream_writers: list[StreamWriter] = []
         self.scanners: list[Scanner] = []
+        self.compactors: list[CompactorUser] = []
         self.faults = BoltFaults(self.cluster, self.clients)
         self.witness = invariants.Witness(self._batches)
         self._violations: list[str] = []
@@ -101,11 +104,13 @@ class BoltPlugin:
             self._start_stream_writer(number)
         for number in range(options.scanners):
             self._start_scanner(number)
+        for number in range(options.compactors):
+            self._start_compactor(number)
         self._look_often()
 
     def is_done(self) -> bool:
         writers = all(writer.done for writer in self.stream_writers)
-        others = (*self.workloads, *self.engine_clients, *self.scanners)
+        others = (*self.workloads, *self.engine_clients, *self.scanners, *self.compactors)
         return writers and all(each.done for each in others)
 
     def converge(self) -> bool:
@@ -157,6 +162,13 @@ class BoltPlugin:
         scanner = Scanner(client, self.directory, SCANS, self.chaos)
         self.scanners.append(scanner)
         scanner.next()
+
+    def _start_compactor(self, number: int) -> None:
+        client = SimClient(self.cluster, self.account, 400 + number)
+        self.clients.append(client)
+        user = CompactorUser(client, self.directory, JOBS, self.chaos // JOBS)
+        self.compactors.append(user)
+        user.next()
 
     def _settle_catalogue(self) -> bool:
         """What the catalogue says of another engine's logs when all is well."""
@@ -266,6 +278,10 @@ class BoltPlugin:
         limits = self.options.limits
         self._begin_anew()
         wait = (limits.grace_ms + 3 * limits.gc_interval_ms + 2_000) * MS
+        if self.compactors:
+            # What the last of them left is an orphan when its URLs are over, and then quarantined.
+            more_ms = LONGEST_MS + limits.signed_url_ms + 2 * limits.quarantine_ms
+            wait += more_ms * MS + self._clock_error()
         self.world.run(self.world.now + wait + self._clock_error())
         replica = self.cluster.leader().state.replica
         kept = referenced(replica)

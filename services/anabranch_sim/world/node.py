@@ -38,6 +38,8 @@ from anabranch.core.machine import (
     PurgeQuarantine,
     PutFailed,
     PutObject,
+    PutsSigned,
+    PutTarget,
     QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
@@ -54,6 +56,7 @@ from anabranch.core.machine import (
     SaveSnapshot,
     Send,
     SetTimer,
+    SignPuts,
     SignRanges,
     SnapshotSaved,
     TimerFired,
@@ -267,6 +270,10 @@ class Node:
             case SignRanges(token, ranges):
                 urls = [self._name(object) for object, _, _ in ranges]
                 self.world.after(0, partial(self._report, self.life, RangesSigned(token, urls)))
+            case SignPuts(token, contents, valid_ms):
+                headers = {"until": str(self.world.now + valid_ms * MS)}
+                targets = [PutTarget(self._name(object), headers) for object, _, _ in contents]
+                self.world.after(0, partial(self._report, self.life, PutsSigned(token, targets)))
             case DeleteObjects(objects):
                 self._delete(self.life, objects)
             case QuarantineObjects(objects):

@@ -57,6 +57,30 @@ class SimStore:
 
         self._serve(done, told)
 
+    def put_signed(
+        self,
+        name: str,
+        content: bytes,
+        until: Nanoseconds,
+        told: OnResult,
+        created: Callable[[str], None],
+    ) -> None:
+        """By a URL, which is valid for some time. One that was sent in time may take effect later,
+        also under a name that is free again; `created` is told of it then.
+        """
+
+        def done() -> AnabranchError | None:
+            if name in self.objects:
+                return ObjectExists(name)
+            self.objects[name] = content
+            created(name)
+            return None
+
+        if self.world.now > until:
+            self.world.after(self._delay(), lambda: told(Unavailable("the store", "it lapsed")))
+        else:
+            self._serve(done, told)
+
     def get(self, name: str, start: int, length: int, told: OnResult) -> None:
         def done() -> AnabranchError | bytes:
             content = self.objects.get(name)

@@ -1,10 +1,11 @@
-"""Renew a scan plan for as long as a task reads, also while Spark takes no rows from it."""
+"""Renew a scan plan for as long as a task reads, also while Spark takes no rows from it; or a
+compactor for as long as a job copies.
+"""
 
 import threading
-from typing import Self
+from typing import Any, Protocol, Self
 
-import anabranch
-from anabranch.errors import AnabranchError, PlanEnded
+from anabranch.errors import AnabranchError, CompactorEnded, PlanEnded
 
 RENEWALS = 4
 """So many for each length of a lease: some may fail before the plan lapses."""
@@ -13,10 +14,16 @@ TIMEOUT_S = 5.0
 """Of one renewal. The end of a task waits for no longer, also if the service is away."""
 
 
-class Renewal:
-    """A thread that renews the plan; use it with `with`."""
+class Leased(Protocol):
+    """A scan plan or a compactor."""
 
-    def __init__(self, plan: anabranch.ScanPlan, lease: float) -> None:
+    def renew(self, lease: float, /, *, timeout: float | None = None) -> Any: ...
+
+
+class Renewal:
+    """A thread that renews the plan or compactor; use it with `with`."""
+
+    def __init__(self, plan: Leased, lease: float) -> None:
         self._plan, self._lease = plan, lease
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="anabranch-lease", daemon=True)
@@ -35,7 +42,7 @@ class Renewal:
             wait = self._lease / RENEWALS
             try:
                 self._plan.renew(self._lease, timeout=TIMEOUT_S)
-            except PlanEnded:
+            except (PlanEnded, CompactorEnded):
                 return  # whoever signs or fetches next finds out, and plans the rest anew
             except AnabranchError:
                 continue  # the service may be back before the lease is over

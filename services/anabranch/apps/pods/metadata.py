@@ -10,6 +10,7 @@ from anabranch.apps.pods.bucket import StorePod
 from anabranch.apps.pods.etcd_group import GroupMember
 from anabranch.apps.pods.node import Occupant, Place, serve_node
 from anabranch.apps.pods.pod import RELEASE, Endpoint, run
+from anabranch.core.bolt.metadata.compactor_gauges import CompactorGauges
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
 from anabranch.core.bolt.metadata.writer_gauges import WriterGauges
@@ -42,7 +43,7 @@ class MemberGauges:
     __slots__ = ("brokers", "fit", "following", "index", "journaled", "leading", "logs", "term")
 
     def __init__(self, member: Member, *, following: bool, journaled: int) -> None:
-        self.brokers = len(member.state.replica.brokers)
+        self.brokers = len(member.state.replica.placement.seats)
         self.fit = int(not member.unfit)
         self.following = int(following)
         self.index = member.index
@@ -94,6 +95,7 @@ async def _occupy(place: Place[StorePod[MetadataSettings]]) -> Occupant:
     group.begin(host, settings.node)
     pod.vitals.counters["peers"] = peers.counters
     pod.vitals.gauges |= {"peers": lambda: peers.gauges, "etcd": lambda: group.fill}
+    pod.vitals.gauges["compactors"] = lambda: CompactorGauges(member.state.replica)
     pod.vitals.gauges["plans"] = lambda: PlanGauges(member.state.replica, pod.clock.now())
     pod.vitals.gauges["writers"] = lambda: WriterGauges(member.state.replica)
 

@@ -7,6 +7,13 @@ from anabranch.client.bolt.routing import BoltCommons, BrokerLine, Routing
 from anabranch.client.session import call
 from anabranch.client.session.commons import heed_ms
 from anabranch.core.bolt.protocol.commands import Description, Receipt
+from anabranch.core.bolt.protocol.compactors import (
+    EndCompactor,
+    ListCompactors,
+    RegisterCompactor,
+    RenewCompactor,
+    SignCopies,
+)
 from anabranch.core.bolt.protocol.marks import AppendMarked
 from anabranch.core.bolt.protocol.messages import (
     Append,
@@ -140,6 +147,11 @@ def subject(message: ClientMessage) -> LogId | None:
             | ListBrokers()
             | ListPlans()
             | EraseGarbage()
+            | RegisterCompactor()
+            | RenewCompactor()
+            | EndCompactor()
+            | ListCompactors()
+            | SignCopies()
             | Ping()
             | Survey()
             | Hello()

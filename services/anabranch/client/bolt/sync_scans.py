@@ -25,6 +25,11 @@ class ScanPlan:
         self.end()
 
     @property
+    def plan(self) -> scans.ScanPlan:
+        """The same plan, for the event loop's side of this client."""
+        return self._plan
+
+    @property
     def description(self) -> Plan:
         """As it was when the scan was planned, or renewed here."""
         return self._plan.description

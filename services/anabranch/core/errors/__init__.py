@@ -45,6 +45,7 @@ from anabranch.core.errors.black_box import (
 from anabranch.core.errors.logs import (
     AppendBlocked,
     BadName,
+    CompactorEnded,
     EngineNotServed,
     ForkBlocked,
     ForkMoved,
@@ -156,6 +157,7 @@ __all__ = [
     "BrokerInUse",
     "CantJoin",
     "ClockSkewed",
+    "CompactorEnded",
     "CorruptBatch",
     "CorruptObject",
     "Damage",

@@ -148,6 +148,20 @@ class PlanOutdated(Refresh):
         super().__init__(plan=plan, log=log, position=position, reason=reason)
 
 
+class CompactorEnded(Refresh):
+    """Whatever a compactor has written and nobody has adopted will be deleted."""
+
+    code = "compactor-ended"
+    status = 410
+    says = (
+        "compactor {compactor} has ended ({reason}): what it wrote and wasn't adopted is deleted; "
+        "register a new one and take copies anew"
+    )
+
+    def __init__(self, compactor: int, reason: str) -> None:
+        super().__init__(compactor=compactor, reason=reason)
+
+
 class NotSealed(Mistake):
     """Bytes were asked for that no page of the plan has named."""
 

@@ -20,6 +20,9 @@ VERSION = 1
 _EPOCH_BITS = 24
 _SEQUENCE_BITS = 40
 """A thousand objects a second for 34 years of one broker's life."""
+EPOCHS = 1 << _EPOCH_BITS
+SEQUENCES = 1 << _SEQUENCE_BITS
+"""Numbers of objects, from 0; all are lower than this, as epochs are lower than `EPOCHS`."""
 _EPOCH_DIGITS = len(str((1 << _EPOCH_BITS) - 1))
 _SEQUENCE_DIGITS = len(str((1 << _SEQUENCE_BITS) - 1))
 
@@ -67,7 +70,7 @@ class ObjectName(msgspec.Struct, frozen=True):
         found = _NAME.fullmatch(text)
         if found:
             name = ObjectName(found["cluster"], int(found["epoch"]), int(found["sequence"]))
-            if name.epoch < 1 << _EPOCH_BITS and name.sequence < 1 << _SEQUENCE_BITS:
+            if name.epoch < EPOCHS and name.sequence < SEQUENCES:
                 return name
         raise BadName(text, "an object's is <cluster>/data/<broker-epoch>/<sequence>")
 
@@ -97,8 +100,8 @@ def in_quarantine(text: str) -> ObjectName | None:
 
 def object_id(epoch: int, sequence: int) -> ObjectId:
     """Both in 64 bits without a sign; ids sort as names do."""
-    assert 0 <= epoch < 1 << _EPOCH_BITS
-    assert 0 <= sequence < 1 << _SEQUENCE_BITS
+    assert 0 <= epoch < EPOCHS
+    assert 0 <= sequence < SEQUENCES
     return ObjectId(epoch << _SEQUENCE_BITS | sequence)
 
 

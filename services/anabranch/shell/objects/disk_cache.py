@@ -18,12 +18,12 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from anabranch.core.limits import MIB
-from anabranch.core.machine import Buffer
+from anabranch.core.machine import Buffer, PutTarget
 from anabranch.core.records.checksum import crc32c
 from anabranch.core.storage.s3fifo import Keeping
 from anabranch.core.types import Milliseconds
-from anabranch.ports import ObjectStore, StoredObject
-from anabranch.shell.objects.signing import signed
+from anabranch.ports import NewObject, ObjectStore, StoredObject
+from anabranch.shell.objects.signing import signed, signed_puts
 from anabranch.shell.telemetry.log import Log
 
 UNWRITTEN_BYTES_MAX = 64 * MIB
@@ -133,6 +133,11 @@ class DiskCache:
         self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
     ) -> Sequence[str]:
         return await signed(self._store, ranges, valid_ms)
+
+    async def sign_put(
+        self, contents: Sequence[NewObject], valid_ms: Milliseconds
+    ) -> Sequence[PutTarget]:
+        return await signed_puts(self._store, contents, valid_ms)
 
     async def close(self) -> None:
         """The store stays open: it is whoever's opened it. Nothing is written afterwards."""

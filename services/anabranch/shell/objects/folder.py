@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
-from anabranch.core.machine import Buffer
+from anabranch.core.machine import Buffer, PutTarget
 from anabranch.core.types import Milliseconds
-from anabranch.ports import StoredObject
+from anabranch.ports import NewObject, StoredObject
 from anabranch.shell.journal.disk import make_directory, storage, sync_directory, write_parts
 
 _Given = TypeVarTuple("_Given")
@@ -196,6 +196,12 @@ class FolderStore:
         machine from the rest of it.
         """
         return [self._folder.url(name) for name, _, _ in ranges]
+
+    async def sign_put(
+        self, contents: Sequence[NewObject], valid_ms: Milliseconds
+    ) -> Sequence[PutTarget]:
+        """The path of each. Whoever writes there syncs and links the file, as `Folder.put` does."""
+        return [PutTarget(self._folder.url(each.name)) for each in contents]
 
     async def close(self) -> None:
         """Wait for what is under way, so that nothing is written after the directory is let go."""

@@ -1,10 +1,11 @@
-"""Where whoever has no keys of a store can fetch ranges of its objects."""
+"""Where whoever has no keys of a store can fetch ranges of its objects, or create objects."""
 
 from collections.abc import Sequence
 
 from anabranch.core.errors import NotFetchable
+from anabranch.core.machine import PutTarget
 from anabranch.core.types import Milliseconds
-from anabranch.ports import ObjectStore, SigningStore
+from anabranch.ports import NewObject, ObjectStore, SigningStore
 
 
 async def signed(
@@ -14,3 +15,12 @@ async def signed(
     if not isinstance(store, SigningStore):
         raise NotFetchable("it keeps them in memory")
     return await store.sign(ranges, valid_ms)
+
+
+async def signed_puts(
+    store: ObjectStore, contents: Sequence[NewObject], valid_ms: Milliseconds
+) -> Sequence[PutTarget]:
+    """How each of these objects can be created. Raises NotFetchable if there is no way."""
+    if not isinstance(store, SigningStore):
+        raise NotFetchable("it keeps them in memory")
+    return await store.sign_put(contents, valid_ms)

@@ -36,6 +36,7 @@ from anabranch.core.machine import (
     PurgeQuarantine,
     PutFailed,
     PutObject,
+    PutsSigned,
     QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
@@ -45,14 +46,22 @@ from anabranch.core.machine import (
     ReturnObjects,
     SaveSnapshot,
     SignFailed,
+    SignPuts,
     SignRanges,
     SnapshotSaved,
 )
 from anabranch.core.records.objects import ObjectName
 from anabranch.core.types import ObjectId
-from anabranch.ports import Journal, ObjectStore, PromptJournal, RecordJournal, StoredObject
+from anabranch.ports import (
+    Journal,
+    NewObject,
+    ObjectStore,
+    PromptJournal,
+    RecordJournal,
+    StoredObject,
+)
 from anabranch.shell.objects import quarantine
-from anabranch.shell.objects.signing import signed
+from anabranch.shell.objects.signing import signed, signed_puts
 from anabranch.shell.telemetry.log import Log
 
 RETRY_S = 5.0
@@ -74,6 +83,7 @@ Stored = (
     | PutObject
     | GetObject
     | SignRanges
+    | SignPuts
     | DeleteObjects
     | QuarantineObjects
     | ReturnObjects
@@ -137,6 +147,8 @@ class Storing:
                 self._get(node, effect)
             case SignRanges():
                 self._sign(node, effect)
+            case SignPuts():
+                self._sign_puts(node, effect)
             case SaveSnapshot():
                 self._save(node, effect)
             case ReadEntries():
@@ -236,6 +248,17 @@ class Storing:
 
         ranges = [(self._name(object), offset, size) for object, offset, size in wanted.ranges]
         self._spawn(signed(self._store, ranges, wanted.valid_ms), done)
+
+    def _sign_puts(self, node: str, wanted: SignPuts) -> None:
+        def done(work: Work) -> None:
+            token, error = wanted.token, self._expected("sign", work)
+            answer = SignFailed(token, error) if error else PutsSigned(token, work.result())
+            self._post(node, answer)
+
+        contents = [
+            NewObject(self._name(object), size, sha256) for object, size, sha256 in wanted.contents
+        ]
+        self._spawn(signed_puts(self._store, contents, wanted.valid_ms), done)
 
     def _delete(self, node: str, wanted: DeleteObjects) -> None:
         self.counters.deletions += len(wanted.objects)

@@ -51,6 +51,16 @@ HELP: Mapping[str, str] = {
     "anabranch_broker_over_quota_total": (
         "Appends and reads refused because their log had used up its quota"
     ),
+    "anabranch_broker_copies_signed_total": (
+        "Objects whose URLs compactors were given, to write them"
+    ),
+    "anabranch_broker_copies_adopted_total": (
+        "Objects of compactors that took the place of small extents"
+    ),
+    "anabranch_broker_copies_refused_total": (
+        "Objects of compactors that didn't: the extents had changed, or the object held others"
+    ),
+    "anabranch_broker_adopted_bytes_total": "Bytes of compactors' objects that were read back",
     "anabranch_broker_signed_total": (
         "Ranges of objects whose URLs readers of scan plans were given"
     ),
@@ -113,6 +123,10 @@ HELP: Mapping[str, str] = {
     "anabranch_budget_subscriptions": "Open subscriptions; bounded by `subscriptions_max`",
     "anabranch_budget_waiting": "Connections that wait until others give back some of the budget",
     # Scan plans.
+    "anabranch_compactors_live": "Compactors, jobs that copy small extents, that haven't ended",
+    "anabranch_compactors_remembered": (
+        "Compactors, with those that have ended and whose URLs may still be used"
+    ),
     "anabranch_plans_live": "Scan plans that keep objects from being deleted",
     "anabranch_plans_oldest_ms": "How long ago the oldest of them was made",
     "anabranch_plans_held_bytes": (

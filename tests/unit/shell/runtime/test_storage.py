@@ -27,6 +27,8 @@ from anabranch.core.machine import (
     PurgeQuarantine,
     PutFailed,
     PutObject,
+    PutsSigned,
+    PutTarget,
     QuarantineListed,
     QuarantineObjects,
     QuarantinePurged,
@@ -35,10 +37,12 @@ from anabranch.core.machine import (
     ReadFailed,
     ReturnObjects,
     SignFailed,
+    SignPuts,
     SignRanges,
 )
 from anabranch.core.records.objects import ObjectName, object_id
 from anabranch.core.types import ObjectId
+from anabranch.ports import NewObject
 from anabranch.shell.journal.memory import MemoryJournal
 from anabranch.shell.objects.memory import MemoryStore
 from anabranch.shell.runtime import storage
@@ -275,19 +279,30 @@ def test_only_small_groups_of_a_prompt_journal_are_appended_by_the_loop() -> Non
     run(scene, journal)
 
 
-def test_ranges_are_signed_by_a_store_that_can_and_refused_by_one_that_cannot() -> None:
+def test_ranges_and_puts_are_signed_by_a_store_that_can_and_refused_by_one_that_cannot() -> None:
     async def scene(stage: Stage) -> None:
         asked = SignRanges(5, [(ONE, 2, 4), (TWO, 0, 1)], 60_000)
         [failed] = await stage.answered(asked)
         assert isinstance(failed, SignFailed)
         assert (failed.token, failed.error.code) == (5, "not-fetchable")
+        wanted = SignPuts(-6, [(ONE, 10, b"x" * 32)], 60_000)
+        [failed] = await stage.answered(wanted)
+        assert isinstance(failed, SignFailed)
+        assert (failed.token, failed.error.code) == (-6, "not-fetchable")
+
+        async def sign_put(contents: Sequence[NewObject], valid_ms: int) -> Sequence[PutTarget]:
+            return [PutTarget(f"{each.name} {each.size} {valid_ms}") for each in contents]
 
         async def sign(ranges: Sequence[tuple[str, int, int]], valid_ms: int) -> Sequence[str]:
             return [f"{name} {offset} {length} {valid_ms}" for name, offset, length in ranges]
 
         stage.store.sign = sign  # type: ignore[attr-defined]
+        stage.store.sign_put = sign_put  # type: ignore[attr-defined]
         assert await stage.answered(asked) == [
             RangesSigned(5, [f"{path(ONE)} 2 4 60000", f"{path(TWO)} 0 1 60000"])
+        ]
+        assert await stage.answered(wanted) == [
+            PutsSigned(-6, [PutTarget(f"{path(ONE)} 10 60000")])
         ]
 
     run(scene)

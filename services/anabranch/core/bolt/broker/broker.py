@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anabranch.core.alarms import Alarms
+from anabranch.core.bolt.broker.compactors import ServingCompactors
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.control import Controlling, OtherEngines
 from anabranch.core.bolt.broker.control_requests import ControlRequests
@@ -61,6 +62,7 @@ from anabranch.core.machine import (
     ObjectPut,
     ObjectRead,
     PutFailed,
+    PutsSigned,
     RangesSigned,
     Received,
     Request,
@@ -135,6 +137,9 @@ class Broker:
             context, requests=requests, correspondence=asking, waits=waits, others=others
         )
         self._scanning = Scanning(context, requests=requests, metering=metering)
+        self._compactors = ServingCompactors(
+            context, requests=requests, correspondence=asking, waits=waits
+        )
         self._compacting = Compacting(
             context, correspondence=asking, fetching=fetching, writing=writing
         )
@@ -272,6 +277,22 @@ class Broker:
         else:
             self._writing.crashed(event.object, event.error)
 
+    def _object_read(self, event: ObjectRead) -> None:
+        if self._compactors.owns(event.token):
+            self._compactors.read_back(event)
+        else:
+            self._fetching.arrived(event)
+
+    def _get_failed(self, event: GetFailed) -> None:
+        own = self._compactors.owns(event.token)
+        (self._compactors if own else self._fetching).failed(event)
+
+    def _sign_failed(self, event: SignFailed) -> None:
+        if self._compactors.owns(event.token):
+            self._compactors.failed_to_sign(event)
+        else:
+            self._scanning.failed(event)
+
     def _gone(self, event: Gone) -> None:
         for token in event.tokens:
             self._drop(token)
@@ -329,10 +350,11 @@ class Broker:
             TimerFired: self._timer_fired,
             ObjectPut: self._landed,
             PutFailed: self._crashed,
-            ObjectRead: self._fetching.arrived,
-            GetFailed: self._fetching.failed,
+            ObjectRead: self._object_read,
+            GetFailed: self._get_failed,
             RangesSigned: self._scanning.signed,
-            SignFailed: self._scanning.failed,
+            PutsSigned: self._compactors.signed,
+            SignFailed: self._sign_failed,
             Gone: self._gone,
             Linked: lambda event: self._allegiance.linked(event.node),
             Drain: lambda _: self._draining.begin(),
@@ -370,6 +392,7 @@ class Broker:
             ReadWriters: ask,
             messages.FindReceipt: ask,
             **self._scanning.table(),
+            **self._compactors.table(),
             messages.CreateLog: do,
             messages.DeleteLog: do,
             messages.Fork: do,

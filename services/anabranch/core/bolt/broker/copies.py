@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+from anabranch.core.bolt.broker.checked_copies import joined_extents
 from anabranch.core.bolt.broker.context import BrokerContext
 from anabranch.core.bolt.broker.inquiries import Correspondence
 from anabranch.core.bolt.broker.read_path.cache import Extent
@@ -86,13 +87,8 @@ class Compacting:
         assert self._copy is not None
         assert self.flying is not None
         log, extents = self._copy.asked.log, self._copy.read
-        joined, offset = list[Joined](), 0
-        lengths = iter([extent.length for extent in extents])
-        for together in self._copy.asked.joined:
-            length = sum(next(lengths, 0) for _ in range(together))
-            joined.append(Joined(together, offset, length))
-            offset += length
-        self._outbox.usage.wrote([(log, offset)])
+        joined = [*joined_extents(extents, self._copy.asked.joined)]
+        self._outbox.usage.wrote([(log, sum(each.length for each in joined))])
         self._propose(log, extents, joined)
 
     def crashed(self) -> None:

@@ -5,6 +5,7 @@ class Counters:
     """Since the broker's life began."""
 
     __slots__ = (
+        "adopted_bytes",
         "appends",
         "appends_bytes",
         "appends_records",
@@ -17,7 +18,10 @@ class Counters:
         "copied_bytes",
         "copied_extents",
         "copies",
+        "copies_adopted",
         "copies_in_vain",
+        "copies_refused",
+        "copies_signed",
         "extents_read_ahead",
         "gets",
         "gets_bytes",
@@ -38,6 +42,8 @@ class Counters:
     )
 
     def __init__(self) -> None:
+        self.adopted_bytes = 0
+        """Of objects of compactors that were read back."""
         self.appends = 0
         """Acknowledged batches; the next two count the same."""
         self.appends_bytes = 0
@@ -56,8 +62,15 @@ class Counters:
         self.copied_extents = 0
         self.copies = 0
         """Objects that took the place of small extents."""
+        self.copies_adopted = 0
+        """Objects of compactors that took the place of small extents."""
         self.copies_in_vain = 0
         """Objects that didn't, because the extents had changed meanwhile."""
+        self.copies_refused = 0
+        """Objects of compactors that didn't, for that reason or because they hold something else.
+        """
+        self.copies_signed = 0
+        """Objects whose URLs compactors were given."""
         self.extents_read_ahead = 0
         """Asked of the store before anybody asked for them."""
         self.gets = 0

@@ -134,7 +134,7 @@ class Scanning:
 
     def _read(self, wait: Wait, answer: Answer) -> None:
         if isinstance(answer, PlanPage):
-            seal = _sealer(answer.secret)
+            seal = sealer(answer.secret)
             seals = b"".join(
                 [seal(each.object, each.offset, each.length) for each in answer.slices]
             )
@@ -161,7 +161,8 @@ class Scanning:
         self._outbox.effects.append(SignRanges(self._signs, places, self._limits.signed_url_ms))
 
 
-def _sealer(secret: bytes) -> Callable[[ObjectId, int, int], bytes]:
+def sealer(secret: bytes) -> Callable[[ObjectId, int, int], bytes]:
+    """What proves that somebody was told of bytes under a plan with this secret."""
     assert len(secret) == SECRET_BYTES, "a plan has a secret"
     keyed, pack = blake2b(digest_size=SEAL_BYTES, key=secret), _PLACE.pack
 
@@ -175,7 +176,7 @@ def _sealer(secret: bytes) -> Callable[[ObjectId, int, int], bytes]:
 
 def _unsealed(message: SignScan, found: FoundPlan) -> AnabranchError | None:
     """Why not to sign: one of these slices is of no page."""
-    seal = _sealer(found.secret)
+    seal = sealer(found.secret)
     for each in message.slices:
         fits = all(0 <= number < 1 << 64 for number in (each.object, each.offset, each.length))
         if fits and 0 <= each.seal < 1 << 8 * SEAL_BYTES:

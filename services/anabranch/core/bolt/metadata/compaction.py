@@ -12,14 +12,13 @@ import msgspec
 
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.logs.index import Index
+from anabranch.core.bolt.protocol.compaction import COPIED_MAX
 from anabranch.core.bolt.protocol.letters import CopyExtents
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.swap import copied
 from anabranch.core.limits import Limits
 from anabranch.core.types import Milliseconds, ObjectId, Position
 
-COPIED_MAX = 1_024
-"""Extents of one copy: bounds the command that names them, and the reads of the broker."""
 FULL_ROWS = COPIED_MAX // 2
 """An object of so many extents of a log is left alone, however small it is."""
 SCANNED_MAX = 4_096

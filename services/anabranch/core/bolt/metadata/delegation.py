@@ -7,6 +7,7 @@ a time, and copies that were on their way find their swaps taken or refused as e
 from collections import deque
 from itertools import islice
 
+from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.metadata.compaction import SCANNED_MAX, find
 from anabranch.core.bolt.protocol.commands import (
     Command,
@@ -16,8 +17,10 @@ from anabranch.core.bolt.protocol.commands import (
     Promotion,
 )
 from anabranch.core.bolt.protocol.compaction import SwapExtents
+from anabranch.core.bolt.protocol.compactors import COMPACTOR_PREFIX
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.errors import Unavailable
 from anabranch.core.limits import Limits
 from anabranch.core.machine import Send
 from anabranch.core.types import LogId, Milliseconds, Position
@@ -44,7 +47,9 @@ class Delegation:
         """Those in `_ready`."""
         self._searched: dict[LogId, Position] = {}
         self._out: dict[LogId, tuple[str, Milliseconds]] = {}
-        """Which broker copies extents of a log, and until when it may; the oldest first."""
+        """Which broker or compactor copies extents of a log, and until when it may; the oldest
+        first.
+        """
         self._sweep = iter([*replica.forest.logs])
         self._sweeping = True
         self._asked = 0
@@ -70,12 +75,28 @@ class Delegation:
                     self._note(parent.id)
             case SwapExtents():
                 broker, _ = self._out.get(command.log, ("", 0))
+                if broker.startswith(COMPACTOR_PREFIX):
+                    # A compactor has many under way, and brokers leave the log to it meanwhile.
+                    if broker == command.broker:
+                        self._give(command.log, broker, now)
                 # One that names nothing couldn't be written: not at once again.
-                if broker == command.broker and command.extents:
+                elif broker == command.broker and command.extents:
                     del self._out[command.log]
                     self._note(command.log)
             case _:
                 pass  # no other command changes which extents are small
+
+    def give_to(self, log: Log, compactor: str, now: Milliseconds) -> None:
+        """Brokers leave the log's extents alone for a while. Raises Unavailable where another
+        compactor copies them: one of the two would copy in vain.
+        """
+        assert compactor.startswith(COMPACTOR_PREFIX), "a broker is asked by letters"
+        other, until = self._out.get(log.id, ("", 0))
+        taken = other.startswith(COMPACTOR_PREFIX) and other != compactor and until > now
+        if taken and other in self._replica.brokers:
+            reason = f"{other} copies its extents, until {self._limits.compact_wait_ms} ms after it"
+            raise Unavailable(f"copies of {log.name}", f"{reason} last asked or swapped")
+        self._give(log.id, compactor, now)
 
     def letters(self, now: Milliseconds) -> list[Send]:
         """What to ask brokers for, as far as they have room."""
@@ -99,7 +120,7 @@ class Delegation:
             if found.copy is not None:
                 broker = free.popleft()
                 self._asked += 1
-                self._out[id] = (broker, now + self._limits.compact_wait_ms)
+                self._give(id, broker, now)
                 letters.append(Send(broker, found.copy))
             elif found.scanned >= SCANNED_MAX:
                 self._note(id)
@@ -118,6 +139,12 @@ class Delegation:
             else:
                 fresh.pop(row.log, None)
                 self._later.append((now + self._limits.compact_age_ms, row.log))
+
+    def _give(self, log: LogId, copier: str, now: Milliseconds) -> None:
+        """The latest is the last one: they are looked at in the order of their times."""
+        assert copier, "a broker or a compactor"
+        self._out.pop(log, None)
+        self._out[log] = (copier, now + self._limits.compact_wait_ms)
 
     def _note(self, log: LogId) -> None:
         if log not in self._noted:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from anabranch.core.bolt.logs.forest import Family
+from anabranch.core.bolt.metadata.compactors import CompactorDuties
 from anabranch.core.bolt.metadata.delegation import Delegation
 from anabranch.core.bolt.metadata.garbage import Garbage
 from anabranch.core.bolt.metadata.liveness import Liveness
@@ -39,6 +40,13 @@ from anabranch.core.bolt.protocol.commands import (
     decode_group,
 )
 from anabranch.core.bolt.protocol.compaction import SwapExtents
+from anabranch.core.bolt.protocol.compactors import (
+    EndCompactor,
+    LapseCompactors,
+    RegisterCompactor,
+    RenewCompactor,
+    TakeCopies,
+)
 from anabranch.core.bolt.protocol.fronts import ConfigureFront, LeadFront
 from anabranch.core.bolt.protocol.letters import (
     Alive,
@@ -126,6 +134,7 @@ class Metadata:
         self.journaled_bytes = 0
         self.saving_snapshot = False
         self.garbage = Garbage(state.replica, limits)
+        self.compactors = CompactorDuties(state.replica, limits, self.delegation)
         self.expiring = False
         """An Expire is on its way to the journal; until then the forks it names look expired
         still.
@@ -204,6 +213,9 @@ class Metadata:
         match message:
             case Propose(token, request, command, digest):
                 return self._propose(now, sender, token, request, command, digest)
+            case Ask(token, TakeCopies() as query):
+                taken = self.compactors.take(query, now // MS)
+                return (Send(sender, QueryAnswer(token, taken)),)
             case Ask(token, query):
                 return (Send(sender, QueryAnswer(token, self.state.answer(query))),)
             case Watch(logs):
@@ -281,6 +293,7 @@ class Metadata:
                 self.expiring, tend = False, True
             self.orphans_due |= isinstance(command, RegisterBroker | ForgetBroker)
             again |= self.garbage.goes_on(command)
+            self.orphans_due |= self.compactors.settled(command)
             if self.liveness:
                 self.liveness.applied(command, outcome, now)
             if proposal.sender:
@@ -302,6 +315,7 @@ class Metadata:
         group, self.group = self.group, []
         for proposal in group:
             self.garbage.refused(bare(proposal.entry.command))
+            self.compactors.settled(bare(proposal.entry.command))
             if self.liveness:
                 self.liveness.refused(proposal.entry.command)
         if any(isinstance(proposal.entry.command, Expire) for proposal in group):
@@ -325,6 +339,8 @@ class Metadata:
             case CreateLog() | ForgetObjects() | Configure() | RaiseFormat() | SwapExtents():
                 return
             case RegisterBroker() | DrainBroker() | LoseBroker() | FindBroker() | ForgetBroker():
+                return
+            case RegisterCompactor() | RenewCompactor() | EndCompactor() | LapseCompactors():
                 return
             case BeginPlan() | RenewPlan() | EndPlan() | LapsePlans() | EraseGarbage():
                 return
@@ -360,6 +376,10 @@ class Metadata:
         if ending is not None:
             self.garbage.lapsing = True
             effects += self._propose(now, SELF, 0, b"", ending)
+        lapsing = None if self._is_full else self.compactors.overdue(now // MS)
+        if lapsing is not None:
+            self.compactors.lapsing = True
+            effects += self._propose(now, SELF, 0, b"", lapsing)
         garbage = self.garbage.deletable(now // MS)
         if garbage:
             self.garbage.deleting = True
@@ -416,7 +436,7 @@ class Metadata:
             interval_ms = min(interval_ms, BEHIND_MS)
         at = now + interval_ms * MS
         ends = [] if self.expiring else [self.state.replica.next_expiry()]
-        ends.append(self.garbage.next_lapse())
+        ends += [self.garbage.next_lapse(), self.compactors.next_lapse()]
         # Never at once: if an expiry couldn't be queued, what fills the queue must get its turn.
         return SetTimer(TEND, min([at, *(max(now + MS, e * MS) for e in ends if e is not None)]))
 

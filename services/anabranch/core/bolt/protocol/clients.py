@@ -5,6 +5,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from anabranch.core.bolt.protocol.codec import CODEC
+from anabranch.core.bolt.protocol.compactors import (
+    SIGNED_COPIES_MAX,
+    RegisterCompactor,
+    SignCopies,
+    TakeCopies,
+)
 from anabranch.core.bolt.protocol.messages import (
     Append,
     Compare,
@@ -31,7 +37,7 @@ from anabranch.core.bolt.protocol.scans import (
 )
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum
 from anabranch.core.errors import AnabranchError, VersionMismatch
-from anabranch.core.limits import KIB, Limits
+from anabranch.core.limits import KIB, MIB, Limits
 from anabranch.core.wire.client_protocol import ClientProtocol, ReplySize
 
 _LISTING_BYTES = 256 * KIB
@@ -43,7 +49,10 @@ _SLICE_BYTES = 48
 _URL_BYTES = 1_024
 """What a slice of a plan, and the URL of one, count as."""
 
-_Bulky = ReadSetSum | ReadPlan | SignScan
+_TAKEN_BYTES = 2 * MIB
+"""What an answer that names copies to make counts as."""
+
+_Bulky = ReadSetSum | ReadPlan | SignScan | TakeCopies | SignCopies
 Question = Read | Subscribe | Redeem | ListLogs | Compare | ReadCursors | _Bulky
 """Changes nothing, may take long and may be answered at length."""
 
@@ -63,6 +72,11 @@ def reply_size(message: object, limits: Limits) -> ReplySize | None:
             return ReplySize(own, own)
         case SignScan(slices=slices):
             own = _URL_BYTES * min(len(slices), SIGNED_SLICES_MAX)
+            return ReplySize(own, own)
+        case TakeCopies():
+            return ReplySize(_TAKEN_BYTES, _TAKEN_BYTES)
+        case SignCopies(copies=copies):
+            own = _URL_BYTES * min(len(copies), SIGNED_COPIES_MAX)
             return ReplySize(own, own)
         case Subscribe() | Redeem():
             return ReplySize(0, 0)
@@ -96,7 +110,7 @@ BOLT: Final = ClientProtocol(
     subscribe=Subscribe,
     delivered=Delivered,
     pushed=frozenset(Pushed.__args__),
-    commands=frozenset({*Once.__args__, Guarded, PlanScan, EraseGarbage}),
+    commands=frozenset({*Once.__args__, Guarded, PlanScan, EraseGarbage, RegisterCompactor}),
     reply_size=reply_size,
     repeated={},
     window=_window,

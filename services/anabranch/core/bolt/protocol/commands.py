@@ -9,6 +9,7 @@ only ever added at the end.
 import msgspec
 
 from anabranch.core.bolt.protocol.compaction import SwapExtents, Swapped
+from anabranch.core.bolt.protocol.compactors import Compactor, CompactorCommand
 from anabranch.core.bolt.protocol.engine_settings import EngineSettings
 from anabranch.core.bolt.protocol.fronts import FrontAnswer, FrontCommand, FrontMark
 from anabranch.core.bolt.protocol.marks import (
@@ -65,7 +66,7 @@ class Row(Compact, frozen=True):
     """The set sum of the batches (`core/records/set_sum.py`); 0: the broker didn't say."""
 
 
-FORMAT = 10
+FORMAT = 11
 """Of these commands; a member of a group that knows an earlier one mustn't lead.
 
 2 has owners, guards, and brokers that are forgotten or get their share when they come. 3 keeps
@@ -74,6 +75,7 @@ are requests of their own beside the other requests, and forgets refusals that m
 `requests`). 5 keeps the names of Belfast's logs, 6 those of Erwin's (see `catalogue`, also for 6).
 7 has lazy fronts, 8 fronts that come to a log later, or end. 9 knows request ids at one log only.
 10 has promotions with a condition, writer marks, set sums of extents (see `index`), and scan plans.
+11 has compactors.
 """
 STEADY_FORMAT = 3
 """From this one on, origins are kept when records move, and `ForkLog.at` isn't inherited itself."""
@@ -334,6 +336,7 @@ Bare = (
     | SwapExtents
     | FrontCommand
     | ScanCommand
+    | CompactorCommand
 )
 Command = Bare | Guarded
 
@@ -430,5 +433,5 @@ class Epoch(msgspec.Struct, frozen=True, array_like=True, tag="epoch"):
     epoch: int
 
 
-_OfOtherFiles = FrontAnswer | ScanOutcome
+_OfOtherFiles = FrontAnswer | ScanOutcome | Compactor
 Outcome = Description | Committed | Done | Epoch | Promotion | Refused | Swapped | _OfOtherFiles

@@ -4,6 +4,9 @@ import msgspec
 
 from anabranch.core.types import LogId, ObjectId, Position
 
+COPIED_MAX = 1_024
+"""Extents of one copy: bounds the command that names them, and the reads of the broker."""
+
 
 class Copied(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An extent of a log as it was when it was copied."""

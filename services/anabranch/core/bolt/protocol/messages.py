@@ -9,6 +9,12 @@ from anabranch.core.bolt.protocol.commands import (
     Promotion,
     Receipt,
 )
+from anabranch.core.bolt.protocol.compactors import (
+    AdoptCopy,
+    CompactorAnswer,
+    CompactorCommand,
+    CompactorRequest,
+)
 from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontAnswer, FrontRequest
 from anabranch.core.bolt.protocol.marks import (
     AlreadyAppended,
@@ -414,6 +420,7 @@ Control = (
     | ReadWriters
     | ReadSetSum
     | ScanRequest
+    | CompactorRequest
 )
 """Requests whose every byte is msgpack; `Append` has a frame of its own."""
 
@@ -421,7 +428,17 @@ ClientMessage = Append | Control
 
 
 _CHANGING = (
-    Append | AppendMarked | Once | Guarded | Order | PlanScan | RenewPlan | EndPlan | EraseGarbage
+    Append
+    | AppendMarked
+    | Once
+    | Guarded
+    | Order
+    | PlanScan
+    | RenewPlan
+    | EndPlan
+    | EraseGarbage
+    | CompactorCommand
+    | AdoptCopy
 )
 
 
@@ -465,6 +482,7 @@ Plain = (
     | SetSum
     | PlanPage
     | ScanAnswer
+    | CompactorAnswer
 )
 """Replies whose every byte is msgpack; `Appended`, `Records` and `Delivered` have frames of their
 own.

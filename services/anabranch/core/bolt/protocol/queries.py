@@ -3,6 +3,12 @@
 import msgspec
 
 from anabranch.core.bolt.protocol.commands import Compact, Description, LogQuota, Receipt
+from anabranch.core.bolt.protocol.compactors import (
+    Compactor,
+    CompactorQuery,
+    Compactors,
+    TakenCopies,
+)
 from anabranch.core.bolt.protocol.fronts import FindReceipt, FrontConfiguration, ReadFront
 from anabranch.core.bolt.protocol.marks import ReadWriters, Writers
 from anabranch.core.bolt.protocol.scans import Plan, Plans, ScanQuery
@@ -297,6 +303,7 @@ Query = (
     | ReadWriters
     | ReadSetSum
     | ScanQuery
+    | CompactorQuery
 )
 Answer = (
     Resolved
@@ -315,5 +322,8 @@ Answer = (
     | PlanPage
     | FoundPlan
     | Plans
+    | Compactor
+    | Compactors
+    | TakenCopies
     | Refused
 )

@@ -7,7 +7,7 @@ the caller's own requests.
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from anabranch.core.bolt.protocol import messages, scans
+from anabranch.core.bolt.protocol import compactors, messages, scans
 from anabranch.core.bolt.protocol.commands import Description
 from anabranch.core.bolt.protocol.marks import (
     AppendMarked,
@@ -105,6 +105,15 @@ def _adopting(message: messages.Adopt) -> tuple[Claim, ...]:
     return (Claim(message.log, (Verb.UPDATE,)), *_owning(message.owner))
 
 
+def _pool(message: Any) -> tuple[Claim, ...]:
+    return (POOL,)
+
+
+def _copying(message: compactors.TakeCopies | compactors.AdoptCopy) -> tuple[Claim, ...]:
+    """What replaces extents of a log is written by whoever runs the pool; it is read for that."""
+    return (POOL, Claim(message.log, (Verb.READ,)))
+
+
 def _nothing(message: Any) -> tuple[Claim, ...]:
     return ()
 
@@ -154,5 +163,12 @@ _NEEDS: dict[type, Callable[[Any], tuple[Claim, ...]]] = {
     scans.SignScan: _on(Verb.READ),
     scans.ListPlans: lambda _: (POOL,),
     scans.EraseGarbage: lambda _: (POOL,),
+    compactors.RegisterCompactor: _pool,
+    compactors.RenewCompactor: _pool,
+    compactors.EndCompactor: _pool,
+    compactors.ListCompactors: _pool,
+    compactors.SignCopies: _pool,
+    compactors.TakeCopies: _copying,
+    compactors.AdoptCopy: _copying,
     messages.Guarded: lambda each: (POOL, *needs(each.message)),
 }

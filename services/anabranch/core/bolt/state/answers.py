@@ -10,6 +10,7 @@ from anabranch.core.bolt.logs.forest import Forest, Log
 from anabranch.core.bolt.logs.lineage import lineage_of, position_at, slices
 from anabranch.core.bolt.logs.set_sums import range_sum
 from anabranch.core.bolt.protocol.commands import BOLT, FRONT, Description, EngineSettings, LogQuota
+from anabranch.core.bolt.protocol.compactors import FindCompactor, ListCompactors
 from anabranch.core.bolt.protocol.fronts import FindReceipt, ReadFront
 from anabranch.core.bolt.protocol.marks import ReadWriters
 from anabranch.core.bolt.protocol.queries import (
@@ -39,7 +40,7 @@ from anabranch.core.bolt.protocol.scans import FindPlan, ListPlans, ReadPlan
 from anabranch.core.bolt.protocol.set_sums import ReadSetSum, SetSum
 from anabranch.core.bolt.state.cursors import choice
 from anabranch.core.bolt.state.replica import Replica
-from anabranch.core.bolt.state.scans import plans
+from anabranch.core.bolt.state.scans import compactors, plans
 from anabranch.core.errors import BadRequest, OutOfRange, ReceiptPending
 from anabranch.core.limits import MIB
 from anabranch.core.types import Kind, LogId, Position
@@ -281,4 +282,6 @@ _ANSWER: dict[type, Callable[..., Answer]] = {
     ReadPlan: plans.read,
     FindPlan: plans.find,
     ListPlans: plans.listed,
+    FindCompactor: compactors.find,
+    ListCompactors: compactors.listed,
 }

@@ -19,6 +19,7 @@ from anabranch.core.bolt.protocol.commands import Committed, Sequenced
 from anabranch.core.bolt.state.placement import READY
 from anabranch.core.bolt.state.replica import Replica
 from anabranch.core.bolt.state.retention import referenced
+from anabranch.core.bolt.state.scans import compactors
 from anabranch.core.records.set_sum import UNKNOWN
 from anabranch.core.types import NEVER, Kind, LogId, ObjectId, Position
 
@@ -343,6 +344,7 @@ RULES: dict[str, Callable[[Replica], Iterator[Breach]]] = {
     "R3": placement,
     "cursors": cursors,
     "plans": plans,
+    "compactors": compactors.breaches,
     "owners": owners,
     "engines": engines,
     "fronts": fronts,

@@ -24,6 +24,7 @@ from anabranch.core.bolt.state.requests import ANY_LOG, APART_FORMAT, LOG_FORMAT
 from anabranch.core.errors import (
     AnabranchError,
     AppendBlocked,
+    BadRequest,
     BrokerFenced,
     LateCommit,
     LazyAppendsOnly,
@@ -53,6 +54,8 @@ def commit(replica: Replica, command: CommitObject) -> Committed:
     epoch, _ = split_id(command.object)
     if broker is None or broker.epoch != epoch:
         raise BrokerFenced(command.broker, epoch, broker.epoch if broker else replica.broker_epochs)
+    if epoch in replica.compactors:
+        raise BadRequest(f"a commit of {command.broker}", "a compactor commits nothing")
     known = broker.committed.get(command.object)
     if known is not None:
         return known

@@ -6,6 +6,7 @@ from anabranch.core.bolt.logs.forest import Forest, Log, replay
 from anabranch.core.bolt.logs.scan_plans import ScanPlans
 from anabranch.core.bolt.protocol.commands import Committed, Outcome, Receipt
 from anabranch.core.bolt.protocol.compaction import Swapped
+from anabranch.core.bolt.protocol.compactors import Compactor, CompactorId
 from anabranch.core.bolt.protocol.scans import SCANS_FORMAT
 from anabranch.core.bolt.state.placement import Placement
 from anabranch.core.bolt.state.references import References
@@ -64,6 +65,9 @@ class Replica:
         """The highest epoch seen in each scope in which programs take turns."""
         self.brokers: dict[str, BrokerRecord] = {}
         self.broker_epochs = 0
+        """Given so far, to brokers and compactors."""
+        self.compactors: dict[CompactorId, Compactor] = {}
+        """In order of their epochs. Each has a record among the brokers', but no seat."""
         self.requests: Requests[bytes, Outcome] = Requests()
         self.appends = RememberedAppends()
         """Appends that are requests of their own, apart: however many come, they take no room from

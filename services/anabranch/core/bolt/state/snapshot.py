@@ -11,13 +11,9 @@ from anabranch.core.bolt.logs.front import Era, Front, Listed
 from anabranch.core.bolt.logs.index import COLUMNS, Index
 from anabranch.core.bolt.logs.marks import SavedWriter
 from anabranch.core.bolt.logs.scan_plans import SavedPlans
-from anabranch.core.bolt.protocol.commands import (
-    Committed,
-    EngineSettings,
-    Outcome,
-    Receipt,
-)
+from anabranch.core.bolt.protocol.commands import Committed, EngineSettings, Outcome, Receipt
 from anabranch.core.bolt.protocol.compaction import Swapped
+from anabranch.core.bolt.protocol.compactors import Compactor
 from anabranch.core.bolt.protocol.fronts import FrontConfiguration, FrontEpoch
 from anabranch.core.bolt.state.placement import Placement, Seat
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
@@ -179,6 +175,7 @@ class _Image(_Part, frozen=True):
     append_digests: list[tuple[int, int]] = []
     append_logs: list[tuple[int, int]] = []
     plans: SavedPlans = SavedPlans()
+    compactors: list[Compactor] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -221,6 +218,7 @@ def save(replica: Replica) -> bytes:
             append_digests=append_digests,
             append_logs=append_logs,
             plans=replica.plans.save(replica.references.sizes),
+            compactors=[*replica.compactors.values()],
         )
     )
 
@@ -255,6 +253,7 @@ def load(content: bytes, limits: Limits) -> Replica:
         record.committed = dict(broker.committed)
         record.highest = broker.highest
         record.swapped = broker.swapped
+    replica.compactors = {each.id: each for each in image.compactors}
     digests = dict(image.request_digests)
     for request, at, outcome in image.requests:
         replica.requests.remember(request, at, outcome, digests.get(request, UNKNOWN))

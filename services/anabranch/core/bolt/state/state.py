@@ -40,6 +40,14 @@ from anabranch.core.bolt.protocol.commands import (
     Trim,
 )
 from anabranch.core.bolt.protocol.compaction import SwapExtents
+from anabranch.core.bolt.protocol.compactors import (
+    COMPACTOR_PREFIX,
+    COMPACTORS_FORMAT,
+    EndCompactor,
+    LapseCompactors,
+    RegisterCompactor,
+    RenewCompactor,
+)
 from anabranch.core.bolt.protocol.fronts import ConfigureFront, EndFront, LeadFront, OpenFront
 from anabranch.core.bolt.protocol.marks import CompleteVersion, ReleaseWriter
 from anabranch.core.bolt.protocol.queries import Answer, Query
@@ -62,7 +70,7 @@ from anabranch.core.bolt.state import (
 )
 from anabranch.core.bolt.state.replica import BrokerRecord, Replica
 from anabranch.core.bolt.state.requests import is_kept
-from anabranch.core.bolt.state.scans import plans
+from anabranch.core.bolt.state.scans import compactors, plans
 from anabranch.core.errors import (
     AnabranchError,
     BadRequest,
@@ -126,6 +134,8 @@ class State:
 
 
 def _register_broker(replica: Replica, command: RegisterBroker) -> Epoch:
+    if command.broker.startswith(COMPACTOR_PREFIX) and replica.format >= COMPACTORS_FORMAT:
+        raise BadRequest(f"a broker called {command.broker}", "compactors are called so")
     replica.broker_epochs += 1
     replica.brokers[command.broker] = BrokerRecord(replica.broker_epochs)
     replica.placement.register(command.broker, command.address, replica.broker_epochs)
@@ -237,4 +247,8 @@ _DO: dict[type, Callable[[Replica, object], Outcome]] = {
     EndPlan: plans.end,
     LapsePlans: plans.lapse,
     EraseGarbage: plans.erase,
+    RegisterCompactor: compactors.register,
+    RenewCompactor: compactors.renew,
+    EndCompactor: compactors.end,
+    LapseCompactors: compactors.lapse,
 }  # pyright: ignore[reportAssignmentType]

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from anabranch.core.bolt.logs.forest import Log
 from anabranch.core.bolt.logs.index import Index
 from anabranch.core.bolt.protocol.compaction import Copied, Joined, SwapExtents, Swapped
+from anabranch.core.bolt.protocol.compactors import CompactorId
 from anabranch.core.bolt.state.positions import SUMS_FORMAT
 from anabranch.core.bolt.state.replica import Replica
+from anabranch.core.bolt.state.scans import compactors
 from anabranch.core.errors import BadRequest, BrokerFenced
 from anabranch.core.records.objects import split_id
 from anabranch.core.records.set_sum import UNKNOWN, combined
@@ -35,8 +37,11 @@ def swap(replica: Replica, command: SwapExtents) -> Swapped:
         if command.object == broker.swapped[0]:
             return broker.swapped[1]
         raise BadRequest("a swap of extents", "the broker has had a later one decided")
+    compactor = CompactorId(epoch) if epoch in replica.compactors else None
+    if compactor is not None:
+        compactors.alive(replica, compactor)
     log = replica.forest.logs.get(command.log)
-    why = _obstacle(replica, command, log)
+    why = _obstacle(replica, command, log, unread=compactor is not None)
     if log is None or why:
         size = sum(joined.length for joined in command.joined)
         replica.references.created(command.object, 0, replica.at, size)
@@ -61,13 +66,18 @@ def copied(index: Index, extent: int) -> Copied:
     )
 
 
-def _obstacle(replica: Replica, command: SwapExtents, log: Log | None) -> str:
+def _obstacle(replica: Replica, command: SwapExtents, log: Log | None, *, unread: bool) -> str:
+    """Why the log's extents can't be swapped; empty if they can. `unread`: no broker has read the
+    originals, so that only their sums say what they were.
+    """
     if log is None:
         return "the log is gone"
     if not _fits(command):
         return "the new extents aren't made of the old ones"
     if difference := _difference(log.index, command):
         return difference
+    if unread and not _all_summed(log.index, command):
+        return "nobody knows the sums of some extents, and only brokers copy such"
     if not may_move(replica, log, command.extents):
         return "another log may come to need the extents as they are"
     if not all(_is_whole(log.index, *part) for part in _parts(log.index, command)):
@@ -112,6 +122,14 @@ def _same_sums(index: Index, command: SwapExtents) -> bool:
     since = index.at_or_before(command.extents[0].first)
     return all(
         UNKNOWN in (index.sum[since + turn], extent.sum) or index.sum[since + turn] == extent.sum
+        for turn, extent in enumerate(command.extents)
+    )
+
+
+def _all_summed(index: Index, command: SwapExtents) -> bool:
+    since = index.at_or_before(command.extents[0].first)
+    return all(
+        UNKNOWN not in (index.sum[since + turn], extent.sum)
         for turn, extent in enumerate(command.extents)
     )
 

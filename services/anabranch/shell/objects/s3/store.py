@@ -15,14 +15,14 @@ from obstore import list as list_objects  # pyright: ignore[reportUnknownVariabl
 
 from anabranch.core.errors import CorruptObject, ObjectExists, ObjectMissing
 from anabranch.core.health import Standing
-from anabranch.core.machine import Buffer
+from anabranch.core.machine import Buffer, PutTarget
 from anabranch.core.types import Milliseconds, Nanoseconds
-from anabranch.ports import StoredObject
+from anabranch.ports import NewObject, StoredObject
 from anabranch.shell.net.reload import Renewed
 from anabranch.shell.objects.folder import NAME
 from anabranch.shell.objects.s3.clients import Lent, hot
 from anabranch.shell.objects.s3.meter import Kind, Meter
-from anabranch.shell.objects.s3.presigning import presigned
+from anabranch.shell.objects.s3.presigning import Keys, presigned, presigned_puts
 from anabranch.shell.objects.s3.responses import Fault, Verdict
 from anabranch.shell.objects.s3.retries import Asking
 from anabranch.shell.objects.s3.settings import S3Settings
@@ -141,15 +141,28 @@ class S3Store:
     ) -> Sequence[str]:
         return await asyncio.to_thread(self._sign, ranges, valid_ms)
 
+    async def sign_put(
+        self, contents: Sequence[NewObject], valid_ms: Milliseconds
+    ) -> Sequence[PutTarget]:
+        return await asyncio.to_thread(self._sign_put, contents, valid_ms)
+
     async def close(self) -> None:
         await self._uploads.close()
 
     def _sign(
         self, ranges: Sequence[tuple[str, int, int]], valid_ms: Milliseconds
     ) -> Sequence[str]:
+        return presigned(self._settings, self._keys(), ranges, valid_ms, self._now())
+
+    def _sign_put(
+        self, contents: Sequence[NewObject], valid_ms: Milliseconds
+    ) -> Sequence[PutTarget]:
+        return presigned_puts(self._settings, self._keys(), contents, valid_ms, self._now())
+
+    def _keys(self) -> Keys:
         if self._lent is None:
             self._lent = Lent(self._settings)
-        return presigned(self._settings, self._lent.keys(), ranges, valid_ms, self._now())
+        return self._lent.keys()
 
     async def _create(self, call: Call, parts: Sequence[Buffer], size: int, mark: str) -> None:
         name = call.name

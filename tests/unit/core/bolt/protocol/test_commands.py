@@ -17,6 +17,16 @@ from anabranch.core.bolt.protocol.commands import (
     bare,
     decode_group,
 )
+from anabranch.core.bolt.protocol.compactors import (
+    AdoptCopy,
+    CompactorId,
+    EndCompactor,
+    ListCompactors,
+    RegisterCompactor,
+    RenewCompactor,
+    SignCopies,
+    TakeCopies,
+)
 from anabranch.core.bolt.protocol.marks import (
     AppendMarked,
     CompleteVersion,
@@ -108,6 +118,7 @@ def test_what_nothing_tells_from_its_repetition_is_known(message: Any, twice: bo
 
 
 PLAN = PlanId(7)
+JOB = CompactorId(3)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +133,13 @@ PLAN = PlanId(7)
         (RenewPlan(LOG, PLAN, 1), True),
         (EndPlan(LOG, PLAN), True),
         (EraseGarbage(b"once"), True),
+        (RegisterCompactor("job", 1, b"once"), True),
+        (RenewCompactor(JOB, 1), True),
+        (EndCompactor(JOB), True),
+        (AdoptCopy(JOB, LOG, 1, 1, [], []), True),
+        (TakeCopies(JOB, LOG, PLAN, 0), False),
+        (SignCopies(JOB, []), False),
+        (ListCompactors(), False),
         (Read(LOG, 0, 1, 1), False),
         (Describe(LOG), False),
         (ReadWriters(LOG), False),

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from tests.unit.described import described
 
-from anabranch.core.bolt.protocol import messages, scans
+from anabranch.core.bolt.protocol import compactors, messages, scans
 from anabranch.core.bolt.protocol.commands import EngineSettings, Receipt
 from anabranch.core.bolt.protocol.fronts import FrontEpoch, OpenFront
 from anabranch.core.bolt.protocol.messages import ClientMessage
@@ -26,6 +26,7 @@ from anabranch.core.wire.session import Cancel
 
 A, B = LogId(1), LogId(2)
 ONCE = b"r"
+JOB = compactors.CompactorId(3)
 PLAN = scans.PlanId(7)
 OWNER = "k8s/shop/Fork/what-if/6f9619ff"
 ODD = "k8s/shop/Fork/what-if/6f9619ff/more"
@@ -105,6 +106,16 @@ def wanted(message: ClientMessage) -> list[tuple[Any, str]]:
         (scans.EndPlan(A, PLAN), [(A, "read")]),
         (scans.ReadPlan(A, PLAN, 0, 1), [(A, "read")]),
         (scans.SignScan(A, PLAN, []), [(A, "read")]),
+        (compactors.RegisterCompactor("job", 1, ONCE), [(Subject(POOLS), "update")]),
+        (compactors.RenewCompactor(JOB, 1), [(Subject(POOLS), "update")]),
+        (compactors.EndCompactor(JOB), [(Subject(POOLS), "update")]),
+        (compactors.ListCompactors(), [(Subject(POOLS), "update")]),
+        (compactors.SignCopies(JOB, []), [(Subject(POOLS), "update")]),
+        (compactors.TakeCopies(JOB, A, PLAN, 0), [(Subject(POOLS), "update"), (A, "read")]),
+        (
+            compactors.AdoptCopy(JOB, A, 1, 1, [], []),
+            [(Subject(POOLS), "update"), (A, "read")],
+        ),
         (scans.ListPlans(), [(Subject(POOLS), "update")]),
         (scans.EraseGarbage(ONCE), [(Subject(POOLS), "update")]),
         (messages.Survey(), []),

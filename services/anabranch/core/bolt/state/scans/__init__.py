@@ -1,1 +1,1 @@
-"""Scan plans: what may be read from the store without brokers, and is kept for it."""
+"""What jobs may read and write in the store without brokers: scan plans, and compactors."""

@@ -1,0 +1,1 @@
+"""Commands about what jobs hold: scan plans, and compactors."""
