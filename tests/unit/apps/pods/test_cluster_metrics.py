@@ -10,6 +10,7 @@ from anabranch.core.belfast.ledger.rules import Rules
 from anabranch.core.belfast.sequencer.sequencer import Sequencer
 from anabranch.core.belfast.shard.config import ShardConfig
 from anabranch.core.belfast.shard.shard import Shard
+from anabranch.core.bolt.metadata.compactor_gauges import CompactorGauges
 from anabranch.core.bolt.metadata.member import Member
 from anabranch.core.bolt.metadata.plan_gauges import PlanGauges
 from anabranch.core.bolt.metadata.writer_gauges import WriterGauges
@@ -28,8 +29,9 @@ def test_the_page_lists_what_is_counted_and_no_more(root: Path) -> None:
     assert listed(root, "Cluster") == served(counters, gauges)
 
 
-def test_the_page_lists_what_is_shown_of_plans_and_of_writers(root: Path) -> None:
+def test_the_page_lists_what_is_shown_of_plans_compactors_and_writers(root: Path) -> None:
     replica = Member("c", Limits()).state.replica
+    assert listed(root, "Compactors") == served({}, {"compactors": CompactorGauges(replica)})
     assert listed(root, "Scan plans") == served({}, {"plans": PlanGauges(replica, 0)})
     assert listed(root, "Writers") == served({}, {"writers": WriterGauges(replica)})
 

@@ -11,5 +11,5 @@ class CompactorGauges:
         compactors = replica.compactors.values()
         self.live = sum(each.ended == RUNNING for each in compactors)
         self.remembered = len(compactors)
-        assert self.live <= self.remembered
         """With those that have ended, and whose URLs may still be used."""
+        assert self.live <= self.remembered
