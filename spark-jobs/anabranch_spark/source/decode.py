@@ -4,6 +4,7 @@ Checksums and counts are verified here, where bytes leave the store, whichever d
 columns of what is verified.
 """
 
+import gc
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -71,7 +72,10 @@ class Switch:
             from anabranch_spark.source.decoders import compiled
 
             self._compiled = compiled.columns
-            return self._compiled(batches, wanted)
+            made = self._compiled(batches, wanted)
+            # Spark's workers look for cycles after each task: not among all of numba.
+            gc.freeze()
+            return made
         began = thread_time()
         made = plain.columns(batches, wanted)
         self._left_s -= thread_time() - began
