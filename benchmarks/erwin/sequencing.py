@@ -7,13 +7,23 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from anabranch.core.alarms import Alarms
 from anabranch.core.erwin.orderer.config import SequencerConfig
 from anabranch.core.erwin.orderer.sequencer import Sequencer
 from anabranch.core.erwin.protocol import codec as erwin
 from anabranch.core.erwin.protocol.letters import Configuration, Push, Pushed, ShardSetup
 from anabranch.core.erwin.protocol.rows import Mode
 from anabranch.core.limits import Limits
-from anabranch.core.machine import Effects, Event, Received, Replies, Reply, Requests, Send
+from anabranch.core.machine import (
+    Effects,
+    Event,
+    Received,
+    Replies,
+    Reply,
+    Requests,
+    Send,
+    TimerFired,
+)
 from anabranch.core.sequencing.protocol import codec as sequencing
 from anabranch.core.sequencing.protocol.ids import AppendId, Member
 from anabranch.core.sequencing.protocol.letters import Prepare, Present, Start
@@ -77,10 +87,9 @@ class _Layer:
             self._step(name, Requests(range(len(messages)), messages))
         began = busy()
         messages = [message for _, message in self._requests.feed(frames)]
-        effects = self._nodes[LEADER].step(busy(), Requests(range(len(messages)), messages))
-        sent = _encoded(effects)
-        self.leader_ns += busy() - began
-        self._perform(LEADER, sent)
+        self._lead(began, Requests(range(len(messages)), messages))
+        # Clients were answered: at the end of the driver's turn the leader orders.
+        self._lead(busy(), TimerFired(Alarms.KEY))
         self._settle()
 
     def _sequencer(self, name: str) -> Sequencer:
@@ -141,8 +150,11 @@ class _Layer:
         frame = b"".join(encode_letter(letter))
         began = busy()
         ((_, decoded),) = self._reader.feed(frame)
-        effects = self._nodes[LEADER].step(busy(), Received(sender, decoded))
-        sent = _encoded(effects)
+        self._lead(began, Received(sender, decoded))
+
+    def _lead(self, began: int, event: Event) -> None:
+        """One step of the leader, whose frames were read from `began` on."""
+        sent = _encoded(self._nodes[LEADER].step(busy(), event))
         self.leader_ns += busy() - began
         self._perform(LEADER, sent)
 
