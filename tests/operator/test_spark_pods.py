@@ -185,6 +185,11 @@ def test_it_deletes_no_volumes_of_others(site: Site) -> None:
         metadata = {"name": name, "labels": labels}
         body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
         ask("POST", claims, {**body, "spec": spec})
+    # A collection is deleted as the API server's cache knows it, which may be a moment behind.
+    until(
+        lambda: len(ask("GET", f"{claims}?resourceVersion=0")["items"]) == 2 or None,
+        "both claims are in the cache",
+    )
     with pytest.raises(Refused, match="deletes volumes of executors"):
         ask("DELETE", claims, token=site.driver)
     ask("DELETE", f"{claims}?labelSelector=spark-app-selector=spark-1", token=site.driver)
